@@ -67,4 +67,15 @@ struct qrdma_create_qp_response {
 	__u32 reserved;
 };
 
+/*
+ * UVERBS_METHOD_REG_DMABUF_MR takes no IB_ACCESS_ON_DEMAND, so the kind of
+ * region is asked for by an attribute of the driver's own (namespace
+ * 1 << UVERBS_ID_NS_SHIFT). The provider sets it when ibv_reg_dmabuf_mr() is
+ * called with IBV_ACCESS_ON_DEMAND, and takes that bit out of the access flags.
+ * Without it the region is pinned and revocable.
+ */
+#define QRDMA_ATTR_REG_DMABUF_MR_FLAGS	(1u << 12)	/* u32 in, optional */
+
+#define QRDMA_REG_DMABUF_MR_DYNAMIC	(1u << 0)	/* not pinned: follows the exporter's moves on demand */
+
 #endif /* QRDMA_ABI_H */

@@ -1,0 +1,63 @@
+/*
+ * qrdma: the PCI device. What pci/ shares among its files.
+ *
+ * The device holds no RDMA rule: it gives the engine its BARs, its DMA, its
+ * interrupts and its clock, and resets it when PCI says so.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#ifndef HW_RDMA_DEV_QRDMA_H
+#define HW_RDMA_DEV_QRDMA_H
+
+#include "hw/pci/pci_device.h"
+#include "net/net.h"
+#include "qemu/timer.h"
+#include "qom/object.h"
+#include "hw/rdma-dev/engine/engine.h"
+
+#define TYPE_QRDMA "qrdma"
+OBJECT_DECLARE_SIMPLE_TYPE(QrdmaState, QRDMA)
+
+struct QrdmaState {
+    PCIDevice parent_obj;
+
+    MemoryRegion registers;
+    MemoryRegion doorbells;
+    MemoryRegion msix;
+
+    /*
+     * The host operations belong to one device, not to the class, because
+     * trace_enabled follows the trace event as the user switches it.
+     */
+    QrdmaHostOps host_ops;
+    QrdmaEngine *engine;
+
+    /* Guarded: all of the engine's work is done here. */
+    QEMUBH *work;
+    QEMUTimer *timer;
+    bool timer_due;
+
+    /* Properties */
+    MACAddr mac;
+    bool pble_cache;
+    bool diagnostics;
+    uint64_t umr_order_seed;
+    uint64_t packet_latency;
+};
+
+/*
+ * Fill in s->host_ops and create what they need. Call it once, from realize,
+ * before the engine is made.
+ */
+void qrdma_host_init(QrdmaState *s);
+
+/* Give back what qrdma_host_init() made. The engine must be gone. */
+void qrdma_host_cleanup(QrdmaState *s);
+
+/* Forget scheduled work and the timer; for after an engine reset. */
+void qrdma_host_reset(QrdmaState *s);
+
+/* Let the engine know whether its trace event is wanted at this moment. */
+void qrdma_host_update_trace(QrdmaState *s);
+
+#endif /* HW_RDMA_DEV_QRDMA_H */

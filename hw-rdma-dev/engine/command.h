@@ -1,0 +1,100 @@
+/*
+ * qrdma engine: the command queue.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#ifndef QRDMA_COMMAND_H
+#define QRDMA_COMMAND_H
+
+#include "engine.h"
+
+/*
+ * What a handler gets. Lengths are those of the dispatch table, exactly; the
+ * input was read from the guest once, into memory of the engine.
+ */
+typedef struct QrdmaCommandCall {
+    uint32_t number;
+    const void *input;      /* NULL where the command has none */
+    void *output;           /* zeroed; NULL where the command has none */
+} QrdmaCommandCall;
+
+/*
+ * Carries out a command. A status other than OK means nothing was changed.
+ * Only commands that change nothing have an output.
+ *
+ * QRDMA_COMMAND_WAIT: cannot be over yet. The same call comes again, first of
+ * all commands, after qrdma_command_wake().
+ */
+typedef enum qrdma_status (*QrdmaCommandHandler)(QrdmaEngine *engine,
+                                                 const QrdmaCommandCall *call);
+
+#define QRDMA_COMMAND_WAIT QRDMA_STATUS_COUNT
+
+void qrdma_command_wake(QrdmaEngine *engine);
+
+typedef struct QrdmaCommandQueue {
+    uint64_t base;
+    uint32_t size;              /* entries */
+    uint32_t producer;          /* free-running */
+    uint32_t consumer;
+    bool interrupt;
+    uint32_t vector;
+
+    /* The command that waits to be called again. */
+    bool waiting;
+    const struct QrdmaCommandType *type;
+    struct qrdma_command current;
+    uint64_t input[QRDMA_COMMAND_MAX_LENGTH / sizeof(uint64_t)];
+    uint64_t output[QRDMA_COMMAND_MAX_LENGTH / sizeof(uint64_t)];
+} QrdmaCommandQueue;
+
+/* Latch the registers; a bad value is a fatal error of the card. */
+void qrdma_command_enable(QrdmaEngine *engine);
+void qrdma_command_doorbell(QrdmaEngine *engine, uint32_t producer);
+void qrdma_command_reset(QrdmaEngine *engine);
+
+/* At most `budget` commands; true if more are there and can be taken. */
+bool qrdma_command_run(QrdmaEngine *engine, unsigned budget);
+
+/* Name for traces; never NULL. */
+const char *qrdma_command_name(uint16_t opcode);
+
+/* device.c */
+enum qrdma_status qrdma_cmd_nop(QrdmaEngine *, const QrdmaCommandCall *);
+enum qrdma_status qrdma_cmd_query_device(QrdmaEngine *,
+                                         const QrdmaCommandCall *);
+enum qrdma_status qrdma_cmd_read_counters(QrdmaEngine *,
+                                          const QrdmaCommandCall *);
+/* gid.c */
+enum qrdma_status qrdma_cmd_set_gid(QrdmaEngine *, const QrdmaCommandCall *);
+/* hmc.c */
+enum qrdma_status qrdma_cmd_add_sd(QrdmaEngine *, const QrdmaCommandCall *);
+enum qrdma_status qrdma_cmd_remove_sd(QrdmaEngine *, const QrdmaCommandCall *);
+/* eq.c */
+enum qrdma_status qrdma_cmd_create_eq(QrdmaEngine *, const QrdmaCommandCall *);
+enum qrdma_status qrdma_cmd_modify_eq(QrdmaEngine *, const QrdmaCommandCall *);
+enum qrdma_status qrdma_cmd_query_eq(QrdmaEngine *, const QrdmaCommandCall *);
+enum qrdma_status qrdma_cmd_destroy_eq(QrdmaEngine *, const QrdmaCommandCall *);
+/* cq.c */
+enum qrdma_status qrdma_cmd_create_cq(QrdmaEngine *, const QrdmaCommandCall *);
+enum qrdma_status qrdma_cmd_modify_cq(QrdmaEngine *, const QrdmaCommandCall *);
+enum qrdma_status qrdma_cmd_query_cq(QrdmaEngine *, const QrdmaCommandCall *);
+enum qrdma_status qrdma_cmd_destroy_cq(QrdmaEngine *, const QrdmaCommandCall *);
+/* qp.c */
+enum qrdma_status qrdma_cmd_create_qp(QrdmaEngine *, const QrdmaCommandCall *);
+enum qrdma_status qrdma_cmd_modify_qp(QrdmaEngine *, const QrdmaCommandCall *);
+enum qrdma_status qrdma_cmd_query_qp(QrdmaEngine *, const QrdmaCommandCall *);
+enum qrdma_status qrdma_cmd_destroy_qp(QrdmaEngine *, const QrdmaCommandCall *);
+enum qrdma_status qrdma_cmd_resume_page_fault(QrdmaEngine *,
+                                              const QrdmaCommandCall *);
+/* mkey.c */
+enum qrdma_status qrdma_cmd_create_mkey(QrdmaEngine *,
+                                        const QrdmaCommandCall *);
+enum qrdma_status qrdma_cmd_modify_mkey(QrdmaEngine *,
+                                        const QrdmaCommandCall *);
+enum qrdma_status qrdma_cmd_query_mkey(QrdmaEngine *, const QrdmaCommandCall *);
+enum qrdma_status qrdma_cmd_destroy_mkey(QrdmaEngine *,
+                                         const QrdmaCommandCall *);
+enum qrdma_status qrdma_cmd_invalidate(QrdmaEngine *, const QrdmaCommandCall *);
+
+#endif /* QRDMA_COMMAND_H */

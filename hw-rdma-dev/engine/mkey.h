@@ -1,0 +1,74 @@
+/*
+ * qrdma engine: the table of mkeys.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#ifndef QRDMA_MKEY_H
+#define QRDMA_MKEY_H
+
+#include <glib.h>
+
+#include "mkc.h"
+
+#define QRDMA_MAX_MKEYS (1u << QRDMA_LOG_MAX_MKEYS)
+#define QRDMA_MKEY_CHUNK 1024
+#define QRDMA_MKEY_CHUNKS (QRDMA_MAX_MKEYS / QRDMA_MKEY_CHUNK)
+
+typedef struct QrdmaMkey {
+    uint32_t index;
+    QrdmaMkc mkc;
+
+    /*
+     * Translations cached under this tag are those of the mkey. A new tag
+     * forgets them all. Tags are never used twice.
+     */
+    uint64_t cache_tag;
+
+    /*
+     * Accesses that have begun and not ended, by the epoch they began in. A
+     * fence starts a new epoch and waits until the old one's have ended.
+     */
+    unsigned epoch;             /* 0 or 1 */
+    uint64_t in_flight[2];
+
+    /*
+     * The one change (UMR, modify or destroy) that owns the mkey now; NULL if
+     * none. Others wait in line: what they were validated against stays true.
+     */
+    void *owner;
+    GQueue waiters;             /* QPN + 1 as pointer; 0 = the command queue */
+    bool fencing;               /* owner waits for accesses to end */
+    bool dying;                 /* being destroyed: every access is refused */
+    uint32_t owner_qpn;         /* whom to wake: QPN, or QRDMA_OWNER_COMMAND */
+} QrdmaMkey;
+
+/* Owner is the command queue. No QPN has this value. */
+#define QRDMA_OWNER_COMMAND UINT32_MAX
+
+typedef struct QrdmaMkeyChunk {
+    uint32_t used;
+    QrdmaMkey *mkeys[QRDMA_MKEY_CHUNK];
+} QrdmaMkeyChunk;
+
+/* Memory is taken as mkeys are created, and returned as they are destroyed. */
+typedef struct QrdmaMkeys {
+    QrdmaMkeyChunk *chunks[QRDMA_MKEY_CHUNKS];
+    uint32_t count;
+} QrdmaMkeys;
+
+void qrdma_mkey_reset(QrdmaEngine *engine);
+
+/* NULL if there is no such mkey. Any index may be asked for. */
+QrdmaMkey *qrdma_mkey_find(QrdmaEngine *engine, uint32_t index);
+
+/* A new epoch begins. True: no access of an older one is in flight. */
+bool qrdma_mkey_fence(QrdmaMkey *mkey);
+
+/*
+ * One change at a time. Claim: true if `owner` owns the mkey now; else whoever
+ * (a QPN or QRDMA_OWNER_COMMAND) is woken when it is worth trying again.
+ */
+bool qrdma_mkey_claim(QrdmaMkey *mkey, void *owner, uint32_t who);
+void qrdma_mkey_unclaim(QrdmaEngine *engine, QrdmaMkey *mkey, void *owner);
+
+#endif /* QRDMA_MKEY_H */

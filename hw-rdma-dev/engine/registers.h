@@ -1,0 +1,32 @@
+/*
+ * qrdma engine: BAR 0, and the state of the card as a whole.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#ifndef QRDMA_REGISTERS_H
+#define QRDMA_REGISTERS_H
+
+#include "engine.h"
+
+typedef struct QrdmaRegisters {
+    uint32_t status;            /* the W1C bits */
+    enum qrdma_fatal_code error;
+    bool enabled;
+    uint64_t command_ring;
+    uint32_t command_log_size;
+    uint32_t command_vector;
+
+    /* Diagnostic window: UMRs to let pass, then UMRs to refuse. */
+    uint16_t umr_pass;
+    uint16_t umr_refuse;
+} QrdmaRegisters;
+
+void qrdma_registers_reset(QrdmaEngine *engine);
+
+/* Set W1C bits of QRDMA_REG_STATUS: EVENT_LOST or DOORBELL_ERROR. */
+void qrdma_status_set(QrdmaEngine *engine, uint32_t bits);
+
+/* True if the next UMR is to be refused with QRDMA_STATUS_INJECTED; counts. */
+bool qrdma_diagnostics_refuse_umr(QrdmaEngine *engine);
+
+#endif /* QRDMA_REGISTERS_H */

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <infiniband/cmd_ioctl.h>
+
 #include "qrdma.h"
 #include "qrdma_kernel_abi.h"
 
@@ -99,10 +101,16 @@ struct ibv_mr *qrdma_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 	return &vmr->ibv_mr;
 }
 
+/*
+ * The kernel's verb knows no on-demand dma-buf region, so a dynamic one is asked
+ * for by an attribute of the driver's; else the region is pinned and revocable.
+ */
 struct ibv_mr *qrdma_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 				   size_t length, uint64_t iova, int fd,
 				   int access)
 {
+	DECLARE_COMMAND_BUFFER_LINK(driver_attr, UVERBS_OBJECT_MR,
+				    UVERBS_METHOD_REG_DMABUF_MR, 1, NULL);
 	struct verbs_mr *vmr;
 	int ret;
 
@@ -110,8 +118,13 @@ struct ibv_mr *qrdma_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 	if (!vmr)
 		return NULL;
 
+	if (access & IBV_ACCESS_ON_DEMAND) {
+		access &= ~IBV_ACCESS_ON_DEMAND;
+		fill_attr_in_uint32(driver_attr, QRDMA_ATTR_REG_DMABUF_MR_FLAGS,
+				    QRDMA_REG_DMABUF_MR_DYNAMIC);
+	}
 	ret = ibv_cmd_reg_dmabuf_mr(pd, offset, length, iova, fd, access, vmr,
-				    NULL);
+				    driver_attr);
 	if (ret) {
 		free(vmr);
 		errno = ret;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include <infiniband/cmd_ioctl.h>
+#include <rdma/ib_user_ioctl_cmds.h>
 
 #include "qrdma.h"
 #include "qrdma_kernel_abi.h"

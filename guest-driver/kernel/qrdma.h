@@ -28,8 +28,11 @@
 #define QRDMA_H
 
 #include <linux/completion.h>
+#include <linux/etherdevice.h>
 #include <linux/idr.h>
 #include <linux/interrupt.h>
+#include <linux/io.h>
+#include <linux/io-64-nonatomic-lo-hi.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
 #include <linux/semaphore.h>
@@ -153,6 +156,8 @@ struct qrdma_dev {
 };
 
 #define QRDMA_STATE_DEAD	0	/* no command and no doorbell gets through any more */
+#define QRDMA_STATE_REGISTERED	1	/* ib_core takes events */
+#define QRDMA_STATE_UMR		2	/* qrdma_umr_device_dead() may be called */
 
 /* A queue's ring as the card gets it, and what has to be given back. */
 struct qrdma_ring_memory {
@@ -200,11 +205,10 @@ struct qrdma_qp {
 	struct ib_qp ibqp;
 	struct qrdma_qp_base base;
 	struct mutex lock;		/* state and attributes */
-	enum ib_qp_state state;
+	enum ib_qp_state state;		/* as far as the driver knows */
 	struct qrdma_ring_memory send;
 	struct qrdma_ring_memory receive;
 	struct ib_qp_cap cap;
-	struct ib_qp_attr attr;		/* what modify_qp set, for query_qp */
 	bool signal_all;
 };
 
@@ -250,11 +254,25 @@ static inline bool qrdma_device_dead(const struct qrdma_dev *dev)
 	return test_bit(QRDMA_STATE_DEAD, &dev->state);
 }
 
-/* True if the card answers and is not in fatal error. Any context. */
+/*
+ * Look at the card; one that is in fatal error or gone from the bus is failed.
+ * True if it lives. Any context.
+ */
 bool qrdma_device_check(struct qrdma_dev *dev);
 
+/*
+ * Destroy a card's object. There is no way back for the caller, who is about to
+ * free what the card uses: if the card refuses, the device is failed, and with
+ * it reset.
+ */
+void qrdma_destroy_object(struct qrdma_dev *dev, u16 opcode, u32 number);
+
+/* Reset, then identity and ABI version. -ENODEV if it is not our card. */
 int qrdma_device_reset(struct qrdma_dev *dev);
+/* Read the limits and check that the driver can live with them. */
 int qrdma_device_query(struct qrdma_dev *dev);
+void qrdma_device_watch(struct qrdma_dev *dev);
+void qrdma_device_unwatch(struct qrdma_dev *dev);
 
 /* One 64-bit doorbell of the driver's page; @offset is QRDMA_DOORBELL_*. */
 static inline void qrdma_doorbell(struct qrdma_dev *dev, u32 offset,
@@ -311,6 +329,8 @@ const char *qrdma_status_name(u16 status);
 
 /* ----------------------------------------------------------------- eq.c */
 
+/* Locks and name of the asynchronous EQ; before the command queue starts. */
+void qrdma_async_eq_prepare(struct qrdma_dev *dev);
 int qrdma_eqs_init(struct qrdma_dev *dev);
 void qrdma_eqs_destroy(struct qrdma_dev *dev);
 irqreturn_t qrdma_async_interrupt(int irq, void *data);
@@ -335,18 +355,24 @@ const char *qrdma_queue_error_name(u16 syndrome);
 /* ---------------------------------------------------------------- ring.c */
 
 /*
- * Pin @length bytes of user memory at @address for a ring of 2^@log_entries
- * entries of 2^@log_stride bytes, and describe it to the card: level 0 if it
- * is contiguous, else level 1. -EINVAL unless it is page aligned and exactly as
- * long as the entries need, in whole pages. @umem given by the caller instead
- * of pinned here: as in qrdma_ring_from_umem().
+ * Is this a ring of 2^@log_entries entries of 2^@log_stride bytes? -EINVAL
+ * unless it is page aligned, not larger than the card can do, and exactly as
+ * long as the entries need, in whole pages. The caller has checked the stride.
  */
-int qrdma_ring_from_user(struct qrdma_dev *dev, u64 address, u64 length,
+int qrdma_ring_check_user(struct qrdma_dev *dev, u64 address, u64 length,
+			  u8 log_entries, u8 log_stride);
+
+/*
+ * Describe pinned memory to the card: level 0 if it is contiguous, else level 1.
+ * -EINVAL unless @umem has exactly the pages that the entries need. On success
+ * @umem belongs to @memory.
+ */
+int qrdma_ring_from_umem(struct qrdma_dev *dev, struct ib_umem *umem,
 			 u8 log_entries, u8 log_stride,
 			 struct qrdma_ring_memory *memory);
 
-/* As above, for memory that is pinned already; takes @umem over on success. */
-int qrdma_ring_from_umem(struct qrdma_dev *dev, struct ib_umem *umem,
+/* Check, pin and describe. */
+int qrdma_ring_from_user(struct qrdma_dev *dev, u64 address, u64 length,
 			 u8 log_entries, u8 log_stride,
 			 struct qrdma_ring_memory *memory);
 
@@ -369,8 +395,8 @@ int qrdma_cq_start(struct qrdma_dev *dev, struct qrdma_cq_base *cq,
 /* Destroys the card's CQ; when it returns no handler runs or will run. */
 void qrdma_cq_stop(struct qrdma_dev *dev, struct qrdma_cq_base *cq);
 
-int qrdma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
-		    struct uverbs_attr_bundle *attrs);
+int qrdma_create_user_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+			 struct uverbs_attr_bundle *attrs);
 int qrdma_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 
 /* ------------------------------------------------------------------ qp.c */
@@ -382,11 +408,14 @@ void qrdma_qp_stop(struct qrdma_dev *dev, struct qrdma_qp_base *qp);
 
 int qrdma_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 		    struct ib_udata *udata);
+int qrdma_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+
+/* ----------------------------------------------------------- qp_modify.c */
+
 int qrdma_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		    struct ib_udata *udata);
 int qrdma_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		   struct ib_qp_init_attr *init_attr);
-int qrdma_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 
 /* ----------------------------------------------------------- kernel_qp.c */
 

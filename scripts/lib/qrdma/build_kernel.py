@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Builds the guest's kernel and our modules for it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from . import fetch, overlay, paths, stamps
+from .errors import Failure
+from .progress import Step
+from .trees import Trees, check_kernel
+
+FRAGMENT = paths.GUEST / "kernel.config"
+MODULES = ("kernel", "exporter")
+
+
+def image(trees: Trees) -> Path:
+    return trees.kernel_build() / "arch/x86/boot/bzImage"
+
+
+def source(trees: Trees) -> Path:
+    folder = trees.kernel or fetch.LINUX.folder()
+    if folder is None:
+        raise Failure("Linux's source has not been fetched", advice="run scripts/build fetch")
+    return folder
+
+
+def stage_key(trees: Trees) -> str | None:
+    """None for an own tree, which may change at any time."""
+    if trees.kernel is not None:
+        return None
+    return stamps.key("kernel 1", str(source(trees)), files=[FRAGMENT])
+
+
+def build(trees: Trees) -> None:
+    check_kernel(source(trees))
+    folder = trees.kernel_build()
+    folder.mkdir(parents=True, exist_ok=True)
+    with Step("kernel", f"the guest's Linux, in {folder}") as step:
+        make = ["make", "-C", source(trees), f"O={folder}"]
+        step.run([*make, f"KCONFIG_ALLCONFIG={FRAGMENT}", "allnoconfig"])
+        check_configuration(FRAGMENT, folder / ".config")
+        step.run([*make, f"-j{os.cpu_count()}", "bzImage", "modules"])
+
+
+def check_configuration(fragment: Path, result: Path) -> None:
+    """Fails naming every option that did not come out as the fragment asks.
+
+    Kconfig drops an option whose dependencies are not met without a word.
+    """
+    have = set(result.read_text().splitlines())
+    lost = [line for line in fragment.read_text().splitlines()
+            if line.startswith("CONFIG_") and line not in have]
+    if lost:
+        raise Failure(f"the kernel's configuration does not have: {', '.join(lost)}",
+                      advice=f"see what these options depend on, and complete {fragment}")
+
+
+def modules_key(trees: Trees) -> str | None:
+    kernel = stage_key(trees)
+    if kernel is None:
+        return None
+    return stamps.key("modules 1", kernel, files=[paths.CARD / "abi", *module_sources()])
+
+
+def module_sources() -> list[Path]:
+    """The folders of our modules that exist."""
+    return [path for path in (paths.GUEST_DRIVER / name for name in MODULES)
+            if (path / "Makefile").exists() or (path / "Kbuild").exists()]
+
+
+def build_modules(trees: Trees) -> None:
+    """Builds in copies: the kernel's build writes next to the sources."""
+    with Step("modules", f"the guest's driver, in {trees.modules_build()}") as step:
+        copy_module_sources(trees)
+        for module in module_sources():
+            step.run(module_make(trees, module.name), advice="correct the module's source")
+
+
+def copy_module_sources(trees: Trees) -> None:
+    """The copies keep the relative places, since the sources name ../../hw-rdma-dev."""
+    target = trees.modules_build()
+    overlay.mirror(paths.CARD / "abi", target / "hw-rdma-dev/abi")
+    for module in module_sources():
+        copy = target / "guest-driver" / module.name
+        overlay.mirror(module, copy, keep=_products(module, copy))
+
+
+def _products(module: Path, copy: Path) -> tuple[str, ...]:
+    """What the build made in the copy of a folder, relative to it."""
+    made = {".o", ".ko", ".mod", ".c", ".cmd", ".symvers", ".order", ".d"}
+    found = []
+    for folder, _, files in os.walk(copy):
+        for name in files:
+            relative = os.path.relpath(os.path.join(folder, name), copy)
+            generated = (name.startswith(".") or name.endswith(".mod.c")
+                         or (Path(name).suffix in made - {".c"})
+                         or name in ("modules.order", "Module.symvers"))
+            if generated and not (module / relative).exists():
+                found.append(relative)
+    return tuple(found)
+
+
+def module_make(trees: Trees, name: str, *variables: str) -> list[str | Path]:
+    """The command that builds one module; warnings are errors."""
+    return ["make", "-C", trees.kernel_build(), f"M={trees.modules_build()}/guest-driver/{name}",
+            f"-j{os.cpu_count()}", "W=1", "KCFLAGS=-Werror", *variables, "modules"]
+
+
+def modules(trees: Trees) -> list[Path]:
+    """The modules that were built: ours, and the kernel's own."""
+    ours = [path for name in MODULES
+            for path in sorted((trees.modules_build() / "guest-driver" / name).glob("*.ko"))]
+    theirs = [path for path in sorted(trees.kernel_build().glob("drivers/**/*.ko"))]
+    return ours + theirs

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Builds QEMU with the card in it, and the qtests' executables."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from . import fetch, overlay, paths, stamps, tools
+from .errors import Failure
+from .progress import Step
+from .trees import Trees, check_qemu
+
+CARD_FOLDER = "hw/rdma-dev"
+QTEST_FOLDER = "tests/qtest/rdma-dev"
+
+# How the two folders are hooked into QEMU's build. docs say the same by hand.
+HOOKS = {
+    "hw/meson.build": overlay.append("subdir('rdma-dev')"),
+    "hw/Kconfig": overlay.append("source rdma-dev/Kconfig"),
+    "tests/qtest/meson.build": overlay.append("subdir('rdma-dev')"),
+    # Read before the trace code is generated, unlike hw/meson.build.
+    "stubs/meson.build": overlay.append(f"trace_events_subdirs += ['{CARD_FOLDER}']"),
+}
+
+CONFIGURE = [
+    "--target-list=x86_64-softmmu", "--without-default-features", "--enable-fdt=system",
+    "--enable-tcg", "--enable-kvm", "--disable-docs", "--disable-install-blobs",
+    "--enable-werror", "--disable-download",
+]
+
+
+def binary(trees: Trees) -> Path:
+    return trees.qemu_build() / "build/qemu-system-x86_64"
+
+
+def source(trees: Trees) -> Path:
+    """The pristine tree."""
+    folder = trees.qemu or fetch.QEMU.folder()
+    if folder is None:
+        raise Failure("QEMU's source has not been fetched", advice="run scripts/build fetch")
+    return folder
+
+
+def stage_key(trees: Trees) -> str | None:
+    """What the build depends on; None for an own tree, which may change any time."""
+    if trees.qemu is not None:
+        return None
+    return stamps.key("qemu 1", str(source(trees)), *CONFIGURE, files=[paths.CARD, paths.QTESTS])
+
+
+def build(trees: Trees) -> None:
+    check_qemu(source(trees))
+    folder = trees.qemu_build()
+    with Step("qemu", f"QEMU with the card, in {folder}") as step:
+        copy_sources(trees)
+        if not (folder / "build/build.ninja").exists():
+            configure(folder, step)
+        ninja = ["ninja", "-C", folder / "build"]
+        step.run([*ninja, "build.ninja"])
+        step.run([*ninja, "qemu-system-x86_64", *qtests(trees)])
+
+
+def copy_sources(trees: Trees) -> None:
+    """Brings the work copy up to date: QEMU's own files, the hooks, our folders."""
+    target = trees.qemu_build() / "source"
+    overlay.mirror(source(trees), target, edits=HOOKS, keep=(CARD_FOLDER, QTEST_FOLDER),
+                   skip=("build",))
+    overlay.mirror(paths.CARD, target / CARD_FOLDER)
+    overlay.mirror(paths.QTESTS, target / QTEST_FOLDER)
+
+
+def configure(folder: Path, step: Step) -> None:
+    (folder / "build").mkdir(parents=True, exist_ok=True)
+    step.run([folder / "source/configure", f"--python={tools.python()}", *CONFIGURE],
+             directory=folder / "build")
+
+
+def qtests(trees: Trees) -> list[str]:
+    """The qtest executables that our folder defines, relative to the build folder."""
+    folder = trees.qemu_build()
+    result = subprocess.run(
+        [folder / "build/pyvenv/bin/meson", "introspect", "--targets", folder / "build"],
+        capture_output=True, text=True, check=False)
+    try:
+        targets = json.loads(result.stdout)
+    except json.JSONDecodeError as error:
+        raise Failure(f"meson cannot list QEMU's targets: {result.stderr.strip()}") from error
+    ours = str(folder / "source" / QTEST_FOLDER)
+    return sorted(os.path.relpath(target["filename"][0], folder / "build")
+                  for target in targets
+                  if target["type"] == "executable" and target["defined_in"].startswith(ours))

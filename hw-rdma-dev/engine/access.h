@@ -49,13 +49,13 @@ typedef struct QrdmaAccess {
 
 /*
  * Resolve the beginning of a request. In this order, the first that fails names
- * the refusal: the mkey exists (NO_KEY), variant (VARIANT), not free (FREE), PD,
- * QP binding (QP), right of the mkey (RIGHTS), the whole of [address, address +
- * length) lies in the region without a wrap (RANGE; length 0 too), alignment of
- * an atomic (MISALIGNED), and for the page of the first byte: PBLE space backed
- * and readable (HMC), root entry and PBLE well-formed, address aligned to the
- * page size (BAD_ENTRY), present (fault, or NOT_PRESENT where the mkey is not
- * on-demand), rights of the page (RIGHTS).
+ * the refusal: the mkey exists (NO_KEY), variant (VARIANT), not free (FREE),
+ * PD (PD), QP binding (QP), right of the mkey (RIGHTS), the whole of [address,
+ * address + length) lies in the region without a wrap (RANGE; length 0 too),
+ * alignment of an atomic (MISALIGNED), and for the page of the first byte: PBLE
+ * space backed and readable (HMC), root entry and PBLE well-formed, address
+ * aligned to the page size (BAD_ENTRY), present (fault, or NOT_PRESENT where
+ * the mkey is not on-demand), rights of the page (RIGHTS).
  *
  * Granted: `out` has as much of the request as lies in one page of the mkey;
  * the caller moves that much, ends the access and asks again for the rest. The

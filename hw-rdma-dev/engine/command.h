@@ -7,6 +7,7 @@
 #define QRDMA_COMMAND_H
 
 #include "engine.h"
+#include "umr.h"
 
 /*
  * What a handler gets. Lengths are those of the dispatch table, exactly; the
@@ -42,8 +43,8 @@ typedef struct QrdmaCommandQueue {
 
     /* The command that waits to be called again. */
     bool waiting;
-    const struct QrdmaCommandType *type;
     struct qrdma_command current;
+    QrdmaUmr *change;           /* MODIFY_MKEY: what it does */
     uint64_t input[QRDMA_COMMAND_MAX_LENGTH / sizeof(uint64_t)];
     uint64_t output[QRDMA_COMMAND_MAX_LENGTH / sizeof(uint64_t)];
 } QrdmaCommandQueue;

@@ -7,6 +7,8 @@
 #define QRDMA_ENGINE_INTERNAL_H
 
 #include <glib.h>
+#include <inttypes.h>
+#include <string.h>
 
 #include "access.h"
 #include "byteorder.h"
@@ -64,6 +66,9 @@ struct QrdmaEngine {
 
 /* Enabled and not in fatal error: only then is anything moved. */
 bool qrdma_engine_running(const QrdmaEngine *engine);
+
+/* QRDMA_CAPABILITY_*, as configured. */
+uint64_t qrdma_engine_capabilities(const QrdmaEngine *engine);
 
 /* Have qrdma_engine_run() called. */
 void qrdma_engine_schedule(QrdmaEngine *engine);

@@ -78,10 +78,10 @@ typedef struct QrdmaConfig {
     uint8_t mac[6];
     bool pble_cache;             /* cache translated PBLEs (default on) */
     bool diagnostics;            /* the diagnostic register window exists */
-    uint64_t umr_order_seed;     /* 0: table units in order, then the context;
-                                  * else order drawn from this seed */
-    uint64_t packet_latency;     /* nanoseconds between the translation of a
-                                  * packet and its data; 0: none */
+    /* 0: table units in order, then the context; else the seed of the order. */
+    uint64_t umr_order_seed;
+    /* Nanoseconds between the translation of a packet and its data; 0: none. */
+    uint64_t packet_latency;
 } QrdmaConfig;
 
 QrdmaEngine *qrdma_engine_new(const QrdmaHostOps *ops, void *opaque,

@@ -30,10 +30,6 @@ typedef struct QrdmaHmc {
 
 void qrdma_hmc_reset(QrdmaEngine *engine);
 
-enum qrdma_status qrdma_hmc_add_sd(QrdmaEngine *engine, uint32_t number,
-                                   const struct qrdma_sd *sd);
-enum qrdma_status qrdma_hmc_remove_sd(QrdmaEngine *engine, uint32_t number);
-
 /* SD of a byte address in PBLE space. */
 static inline uint64_t qrdma_hmc_sd_of_address(uint64_t address)
 {

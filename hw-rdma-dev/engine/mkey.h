@@ -35,14 +35,14 @@ typedef struct QrdmaMkey {
      * The one change (UMR, modify or destroy) that owns the mkey now; NULL if
      * none. Others wait in line: what they were validated against stays true.
      */
-    void *owner;
-    GQueue waiters;             /* QPN + 1 as pointer; 0 = the command queue */
+    const void *owner;
+    uint32_t owner_number;      /* whom to wake: QPN, or QRDMA_OWNER_COMMAND */
     bool fencing;               /* owner waits for accesses to end */
     bool dying;                 /* being destroyed: every access is refused */
-    uint32_t owner_qpn;         /* whom to wake: QPN, or QRDMA_OWNER_COMMAND */
+    GSList *waiters;            /* QPNs, or QRDMA_OWNER_COMMAND */
 } QrdmaMkey;
 
-/* Owner is the command queue. No QPN has this value. */
+/* The owner is a command. No QPN has this value. */
 #define QRDMA_OWNER_COMMAND UINT32_MAX
 
 typedef struct QrdmaMkeyChunk {
@@ -61,14 +61,23 @@ void qrdma_mkey_reset(QrdmaEngine *engine);
 /* NULL if there is no such mkey. Any index may be asked for. */
 QrdmaMkey *qrdma_mkey_find(QrdmaEngine *engine, uint32_t index);
 
-/* A new epoch begins. True: no access of an older one is in flight. */
-bool qrdma_mkey_fence(QrdmaMkey *mkey);
+/*
+ * One change at a time. True if `owner` owns the mkey now; else `number` (a QPN
+ * or QRDMA_OWNER_COMMAND) is woken when it is worth trying again.
+ */
+bool qrdma_mkey_claim(QrdmaMkey *mkey, const void *owner, uint32_t number);
+void qrdma_mkey_unclaim(QrdmaEngine *engine, QrdmaMkey *mkey);
 
 /*
- * One change at a time. Claim: true if `owner` owns the mkey now; else whoever
- * (a QPN or QRDMA_OWNER_COMMAND) is woken when it is worth trying again.
+ * The owner waits for the accesses that have begun up to now. True: they have
+ * ended. False: the owner is woken when it is worth asking again. *begun is
+ * false at the first call, and kept by the owner between calls.
  */
-bool qrdma_mkey_claim(QrdmaMkey *mkey, void *owner, uint32_t who);
-void qrdma_mkey_unclaim(QrdmaEngine *engine, QrdmaMkey *mkey, void *owner);
+bool qrdma_mkey_fence(QrdmaMkey *mkey, bool *begun);
+
+/* For access.c: an access has begun or ended. */
+unsigned qrdma_mkey_access_begun(QrdmaMkey *mkey);
+void qrdma_mkey_access_ended(QrdmaEngine *engine, QrdmaMkey *mkey,
+                             unsigned epoch);
 
 #endif /* QRDMA_MKEY_H */

@@ -27,7 +27,6 @@ typedef struct QrdmaPbleCache {
 } QrdmaPbleCache;
 
 void qrdma_pble_cache_init(QrdmaEngine *engine);
-void qrdma_pble_cache_reset(QrdmaEngine *engine);
 void qrdma_pble_cache_free(QrdmaEngine *engine);
 
 /* Forget what is cached of a mkey; also for a new mkey. */

@@ -7,6 +7,7 @@
 #define QRDMA_UMR_H
 
 #include "engine.h"
+#include "mkey.h"
 
 #define QRDMA_UMR_WQE_SIZE (1u << QRDMA_UMR_WQE_LOG_SIZE)
 
@@ -19,12 +20,19 @@ typedef enum QrdmaUmrProgress {
     QRDMA_UMR_MORE,         /* step again; let other work in between */
     QRDMA_UMR_WAIT,         /* step again after qrdma_qp_wake() */
     QRDMA_UMR_DONE,         /* complete with success, then free */
-    QRDMA_UMR_REFUSED,      /* nothing was changed; complete with *status, then free */
+    QRDMA_UMR_REFUSED,      /* nothing was changed; see *status, then free */
 } QrdmaUmrProgress;
 
 /* Start on a WQE of a UMR queue. The WQE is copied here, once. */
 QrdmaUmr *qrdma_umr_new(QrdmaEngine *engine, uint32_t qpn,
                         const uint8_t wqe[QRDMA_UMR_WQE_SIZE]);
+
+/*
+ * The same change asked for by MODIFY_MKEY: no table, and neither counted as a
+ * UMR nor refused by the diagnostic window.
+ */
+QrdmaUmr *qrdma_umr_new_modify(QrdmaEngine *engine, const QrdmaMkey *mkey,
+                               uint64_t mask, const struct qrdma_mkc *mkc);
 
 /*
  * Go on, with at most `budget` (at least 1) table units or context changes.

@@ -1,0 +1,115 @@
+/*
+ * qrdma engine: its life, its work and its end.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "engine-internal.h"
+
+/* Commands taken in one run, so that queues are not starved by them. */
+#define COMMANDS_PER_RUN 16
+
+QrdmaEngine *qrdma_engine_new(const QrdmaHostOps *ops, void *opaque,
+                              const QrdmaConfig *config)
+{
+    QrdmaEngine *engine = g_new0(QrdmaEngine, 1);
+
+    engine->ops = ops;
+    engine->opaque = opaque;
+    engine->config = *config;
+    engine->umr_random = config->umr_order_seed;
+    qrdma_pble_cache_init(engine);
+    engine->queues = qrdma_queues_new(engine);
+    return engine;
+}
+
+void qrdma_engine_reset(QrdmaEngine *engine)
+{
+    /*
+     * The card does not run any more: work in flight is dropped, not finished.
+     * Queues before mkeys and SDs, which such work points at.
+     */
+    qrdma_registers_reset(engine);
+    qrdma_queues_reset(engine);
+    qrdma_command_reset(engine);
+    qrdma_mkey_reset(engine);
+    qrdma_hmc_reset(engine);
+    qrdma_gid_reset(engine);
+    engine->counters = (QrdmaCounters) { 0 };
+    engine->umr_random = engine->config.umr_order_seed;
+    engine->ops->set_timer(engine->opaque, UINT64_MAX);
+    /* The host may have dropped what was scheduled; else it finds nothing. */
+    engine->scheduled = false;
+}
+
+void qrdma_engine_free(QrdmaEngine *engine)
+{
+    if (!engine) {
+        return;
+    }
+    qrdma_engine_reset(engine);
+    qrdma_queues_free(engine);
+    qrdma_pble_cache_free(engine);
+    g_free(engine);
+}
+
+bool qrdma_engine_running(const QrdmaEngine *engine)
+{
+    return engine->registers.enabled &&
+           engine->registers.error == QRDMA_FATAL_NONE;
+}
+
+void qrdma_engine_schedule(QrdmaEngine *engine)
+{
+    if (!engine->scheduled) {
+        engine->scheduled = true;
+        engine->ops->schedule(engine->opaque);
+    }
+}
+
+void qrdma_engine_fatal(QrdmaEngine *engine, enum qrdma_fatal_code code)
+{
+    if (engine->registers.error != QRDMA_FATAL_NONE) {
+        return;
+    }
+    engine->registers.error = code;
+    qrdma_guest_error(engine, "card in fatal error %d", code);
+    /* Whoever waits for a command looks at the status register then. */
+    if (engine->commands.interrupt) {
+        engine->ops->raise_interrupt(engine->opaque, engine->commands.vector);
+    }
+    /* A command that waits has to be answered. */
+    qrdma_engine_schedule(engine);
+}
+
+bool qrdma_engine_run(QrdmaEngine *engine)
+{
+    bool more;
+
+    engine->scheduled = false;
+    if (!engine->registers.enabled) {
+        return false;
+    }
+    more = qrdma_command_run(engine, COMMANDS_PER_RUN);
+    if (qrdma_engine_running(engine)) {
+        more |= qrdma_queues_run(engine);
+    }
+    if (more) {
+        qrdma_engine_schedule(engine);
+    }
+    return engine->scheduled;
+}
+
+void qrdma_engine_timer(QrdmaEngine *engine)
+{
+    if (qrdma_engine_running(engine)) {
+        qrdma_queues_timer(engine);
+    }
+}
+
+void qrdma_engine_doorbell(QrdmaEngine *engine, uint32_t page,
+                           uint32_t offset, uint64_t value, unsigned size)
+{
+    if (qrdma_engine_running(engine)) {
+        qrdma_queues_doorbell(engine, page, offset, value, size);
+    }
+}

@@ -1,0 +1,197 @@
+/*
+ * qrdma engine: host memory lent to the card (HMC), where PBLEs live.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "engine-internal.h"
+
+#define HMC_PAGE_SIZE 4096u
+#define HMC_PAGE_MASK (HMC_PAGE_SIZE - 1)
+#define SD_SIZE (1ull << QRDMA_SD_SHIFT)
+
+static void free_sd(QrdmaSd *sd)
+{
+    if (sd) {
+        g_free(sd->pages);
+        g_free(sd);
+    }
+}
+
+void qrdma_hmc_reset(QrdmaEngine *engine)
+{
+    for (unsigned i = 0; i < QRDMA_MAX_SD; i++) {
+        g_clear_pointer(&engine->hmc.sds[i], free_sd);
+    }
+}
+
+/* The list is read once: what the guest writes to it later has no effect. */
+static enum qrdma_status read_page_list(QrdmaEngine *engine, QrdmaSd *sd)
+{
+    sd->pages = g_new(uint64_t, QRDMA_SD_PAGES);
+    if (!qrdma_dma_read(engine, sd->address, sd->pages,
+                        QRDMA_SD_PAGES * sizeof(uint64_t))) {
+        return QRDMA_STATUS_DMA_ERROR;
+    }
+    for (unsigned i = 0; i < QRDMA_SD_PAGES; i++) {
+        sd->pages[i] = qrdma_le64(sd->pages[i]);
+        if (sd->pages[i] & HMC_PAGE_MASK) {
+            return QRDMA_STATUS_BAD_ALIGNMENT;
+        }
+    }
+    return QRDMA_STATUS_OK;
+}
+
+static enum qrdma_status check_sd(QrdmaEngine *engine, QrdmaSd *sd)
+{
+    if (sd->address & HMC_PAGE_MASK) {
+        return QRDMA_STATUS_BAD_ALIGNMENT;
+    }
+    switch (sd->type) {
+    case QRDMA_SD_DIRECT:
+        /* Segments that would wrap around the end of the bus. */
+        return sd->address > UINT64_MAX - SD_SIZE + 1 ? QRDMA_STATUS_BAD_SD
+                                                      : QRDMA_STATUS_OK;
+    case QRDMA_SD_PAGED:
+        return read_page_list(engine, sd);
+    default:
+        return QRDMA_STATUS_BAD_SD;
+    }
+}
+
+enum qrdma_status qrdma_cmd_add_sd(QrdmaEngine *engine,
+                                   const QrdmaCommandCall *call)
+{
+    const struct qrdma_sd *in = call->input;
+    enum qrdma_status status;
+    QrdmaSd *sd;
+
+    if (call->number >= QRDMA_MAX_SD) {
+        return QRDMA_STATUS_BAD_NUMBER;
+    }
+    if (engine->hmc.sds[call->number]) {
+        return QRDMA_STATUS_IN_USE;
+    }
+    if (in->reserved0 ||
+        !qrdma_is_zero(in->reserved1, sizeof(in->reserved1))) {
+        return QRDMA_STATUS_BAD_RESERVED;
+    }
+    sd = g_new0(QrdmaSd, 1);
+    sd->type = qrdma_le32(in->type);
+    sd->address = qrdma_le64(in->address);
+    status = check_sd(engine, sd);
+    if (status != QRDMA_STATUS_OK) {
+        free_sd(sd);
+        return status;
+    }
+    engine->hmc.sds[call->number] = sd;
+    return QRDMA_STATUS_OK;
+}
+
+enum qrdma_status qrdma_cmd_remove_sd(QrdmaEngine *engine,
+                                      const QrdmaCommandCall *call)
+{
+    QrdmaSd **sd;
+
+    if (call->number >= QRDMA_MAX_SD) {
+        return QRDMA_STATUS_BAD_NUMBER;
+    }
+    sd = &engine->hmc.sds[call->number];
+    if (!*sd) {
+        return QRDMA_STATUS_NO_OBJECT;
+    }
+    if ((*sd)->users) {
+        return QRDMA_STATUS_IN_USE;
+    }
+    g_clear_pointer(sd, free_sd);
+    return QRDMA_STATUS_OK;
+}
+
+static uint64_t sd_of_pble(uint64_t index)
+{
+    return qrdma_hmc_sd_of_address(index * QRDMA_PBLE_SIZE);
+}
+
+bool qrdma_hmc_hold(QrdmaEngine *engine, uint64_t index, uint64_t count)
+{
+    uint64_t first, last;
+
+    if (!qrdma_hmc_in_space(index, count)) {
+        return false;
+    }
+    if (!count) {
+        return true;
+    }
+    first = sd_of_pble(index);
+    last = sd_of_pble(index + count - 1);
+    for (uint64_t i = first; i <= last; i++) {
+        if (!engine->hmc.sds[i]) {
+            return false;
+        }
+    }
+    for (uint64_t i = first; i <= last; i++) {
+        engine->hmc.sds[i]->users++;
+    }
+    return true;
+}
+
+void qrdma_hmc_release(QrdmaEngine *engine, uint64_t index, uint64_t count)
+{
+    uint64_t first, last;
+
+    if (!count) {
+        return;
+    }
+    first = sd_of_pble(index);
+    last = sd_of_pble(index + count - 1);
+    for (uint64_t i = first; i <= last; i++) {
+        engine->hmc.sds[i]->users--;
+    }
+}
+
+bool qrdma_hmc_bus_address(QrdmaEngine *engine, uint64_t index,
+                           uint64_t *address, uint64_t *contiguous)
+{
+    uint64_t offset = index * QRDMA_PBLE_SIZE & (SD_SIZE - 1);
+    QrdmaSd *sd;
+
+    if (!qrdma_hmc_in_space(index, 1)) {
+        return false;
+    }
+    sd = engine->hmc.sds[sd_of_pble(index)];
+    if (!sd) {
+        return false;
+    }
+    if (sd->type == QRDMA_SD_DIRECT) {
+        *address = sd->address + offset;
+    } else {
+        *address = sd->pages[offset / HMC_PAGE_SIZE] + (offset & HMC_PAGE_MASK);
+    }
+    if (contiguous) {
+        *contiguous = (HMC_PAGE_SIZE - (offset & HMC_PAGE_MASK)) /
+                      QRDMA_PBLE_SIZE;
+    }
+    return true;
+}
+
+bool qrdma_hmc_read(QrdmaEngine *engine, uint64_t index, uint64_t count,
+                    uint64_t *pbles)
+{
+    while (count) {
+        uint64_t address, now;
+
+        if (!qrdma_hmc_bus_address(engine, index, &address, &now)) {
+            return false;
+        }
+        now = MIN(now, count);
+        if (!qrdma_dma_read(engine, address, pbles, now * QRDMA_PBLE_SIZE)) {
+            return false;
+        }
+        for (uint64_t i = 0; i < now; i++) {
+            pbles[i] = qrdma_le64(pbles[i]);
+        }
+        index += now;
+        count -= now;
+        pbles += now;
+    }
+    return true;
+}

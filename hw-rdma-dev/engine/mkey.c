@@ -1,0 +1,285 @@
+/*
+ * qrdma engine: the table of mkeys, and the commands that deal with it.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "engine-internal.h"
+
+/* Steps of a change need no slices when nothing can be seen in between. */
+#define ALL_AT_ONCE UINT_MAX
+
+QrdmaMkey *qrdma_mkey_find(QrdmaEngine *engine, uint32_t index)
+{
+    QrdmaMkeyChunk *chunk;
+
+    if (index >= QRDMA_MAX_MKEYS) {
+        return NULL;
+    }
+    chunk = engine->mkeys.chunks[index / QRDMA_MKEY_CHUNK];
+    return chunk ? chunk->mkeys[index % QRDMA_MKEY_CHUNK] : NULL;
+}
+
+static void insert_mkey(QrdmaEngine *engine, QrdmaMkey *mkey)
+{
+    QrdmaMkeyChunk **chunk =
+        &engine->mkeys.chunks[mkey->index / QRDMA_MKEY_CHUNK];
+
+    if (!*chunk) {
+        *chunk = g_new0(QrdmaMkeyChunk, 1);
+    }
+    (*chunk)->mkeys[mkey->index % QRDMA_MKEY_CHUNK] = mkey;
+    (*chunk)->used++;
+    engine->mkeys.count++;
+}
+
+static void take_out_mkey(QrdmaEngine *engine, QrdmaMkey *mkey)
+{
+    QrdmaMkeyChunk **chunk =
+        &engine->mkeys.chunks[mkey->index / QRDMA_MKEY_CHUNK];
+
+    (*chunk)->mkeys[mkey->index % QRDMA_MKEY_CHUNK] = NULL;
+    if (--(*chunk)->used == 0) {
+        g_clear_pointer(chunk, g_free);
+    }
+    engine->mkeys.count--;
+}
+
+static void free_mkey(QrdmaMkey *mkey)
+{
+    g_slist_free(mkey->waiters);
+    g_free(mkey);
+}
+
+void qrdma_mkey_reset(QrdmaEngine *engine)
+{
+    for (unsigned i = 0; i < QRDMA_MKEY_CHUNKS; i++) {
+        QrdmaMkeyChunk *chunk = engine->mkeys.chunks[i];
+
+        for (unsigned j = 0; chunk && j < QRDMA_MKEY_CHUNK; j++) {
+            g_clear_pointer(&chunk->mkeys[j], free_mkey);
+        }
+        g_free(chunk);
+    }
+    memset(&engine->mkeys, 0, sizeof(engine->mkeys));
+}
+
+static void wake(QrdmaEngine *engine, uint32_t number)
+{
+    if (number == QRDMA_OWNER_COMMAND) {
+        qrdma_command_wake(engine);
+    } else {
+        qrdma_qp_wake(engine, number);
+    }
+}
+
+bool qrdma_mkey_claim(QrdmaMkey *mkey, const void *owner, uint32_t number)
+{
+    void *waiter = GUINT_TO_POINTER(number);
+
+    if (!mkey->owner || mkey->owner == owner) {
+        mkey->owner = owner;
+        mkey->owner_number = number;
+        return true;
+    }
+    if (!g_slist_find(mkey->waiters, waiter)) {
+        mkey->waiters = g_slist_append(mkey->waiters, waiter);
+    }
+    return false;
+}
+
+/*
+ * All are woken, in the order they came, since one that has gone away in the
+ * meantime would keep the next one waiting. Who comes too late waits again.
+ */
+void qrdma_mkey_unclaim(QrdmaEngine *engine, QrdmaMkey *mkey)
+{
+    GSList *waiters = g_steal_pointer(&mkey->waiters);
+
+    mkey->owner = NULL;
+    mkey->fencing = false;
+    for (GSList *waiter = waiters; waiter; waiter = waiter->next) {
+        wake(engine, GPOINTER_TO_UINT(waiter->data));
+    }
+    g_slist_free(waiters);
+}
+
+bool qrdma_mkey_fence(QrdmaMkey *mkey, bool *begun)
+{
+    /*
+     * Accesses from before the present epoch are there only if an earlier fence
+     * was given up. There are but two counters: they have to end first.
+     */
+    if (!*begun && !mkey->in_flight[mkey->epoch ^ 1]) {
+        mkey->epoch ^= 1;
+        *begun = true;
+    }
+    mkey->fencing = !*begun || mkey->in_flight[mkey->epoch ^ 1];
+    return !mkey->fencing;
+}
+
+unsigned qrdma_mkey_access_begun(QrdmaMkey *mkey)
+{
+    mkey->in_flight[mkey->epoch]++;
+    return mkey->epoch;
+}
+
+void qrdma_mkey_access_ended(QrdmaEngine *engine, QrdmaMkey *mkey,
+                             unsigned epoch)
+{
+    mkey->in_flight[epoch]--;
+    if (!mkey->in_flight[epoch] && mkey->fencing) {
+        wake(engine, mkey->owner_number);
+    }
+}
+
+/* ---------------------------------------------------------------- commands */
+
+/* Index 0 is never valid, so that key 0 is none. */
+static bool is_valid_index(uint32_t index)
+{
+    return index > 0 && index < QRDMA_MAX_MKEYS;
+}
+
+static enum qrdma_status find_for_command(QrdmaEngine *engine, uint32_t index,
+                                          QrdmaMkey **mkey)
+{
+    if (!is_valid_index(index)) {
+        return QRDMA_STATUS_BAD_NUMBER;
+    }
+    *mkey = qrdma_mkey_find(engine, index);
+    return *mkey ? QRDMA_STATUS_OK : QRDMA_STATUS_NO_OBJECT;
+}
+
+enum qrdma_status qrdma_cmd_create_mkey(QrdmaEngine *engine,
+                                        const QrdmaCommandCall *call)
+{
+    enum qrdma_status status;
+    QrdmaMkey *mkey;
+    QrdmaMkc mkc;
+
+    if (!is_valid_index(call->number)) {
+        return QRDMA_STATUS_BAD_NUMBER;
+    }
+    if (qrdma_mkey_find(engine, call->number)) {
+        return QRDMA_STATUS_IN_USE;
+    }
+    status = qrdma_mkc_check_reserved(call->input);
+    if (status != QRDMA_STATUS_OK) {
+        return status;
+    }
+    qrdma_mkc_decode(call->input, &mkc);
+    status = qrdma_mkc_validate(&mkc);
+    if (status != QRDMA_STATUS_OK) {
+        return status;
+    }
+    if (!qrdma_hmc_hold(engine, mkc.pble_index,
+                        qrdma_pble_footprint(mkc.level, mkc.capacity))) {
+        return QRDMA_STATUS_HMC_ERROR;
+    }
+    mkey = g_new0(QrdmaMkey, 1);
+    mkey->index = call->number;
+    mkey->mkc = mkc;
+    qrdma_pble_cache_forget(engine, mkey);
+    insert_mkey(engine, mkey);
+    return QRDMA_STATUS_OK;
+}
+
+/* Begin the change, or go on with it after a wait. */
+static enum qrdma_status modify(QrdmaEngine *engine,
+                                const QrdmaCommandCall *call)
+{
+    const struct qrdma_modify_mkey *in = call->input;
+    enum qrdma_status status;
+    QrdmaMkey *mkey;
+
+    if (engine->commands.change) {
+        return QRDMA_STATUS_OK;
+    }
+    status = find_for_command(engine, call->number, &mkey);
+    if (status != QRDMA_STATUS_OK) {
+        return status;
+    }
+    if (in->reserved) {
+        return QRDMA_STATUS_BAD_RESERVED;
+    }
+    engine->commands.change = qrdma_umr_new_modify(engine, mkey,
+                                                   qrdma_le64(in->mask),
+                                                   &in->context);
+    return QRDMA_STATUS_OK;
+}
+
+enum qrdma_status qrdma_cmd_modify_mkey(QrdmaEngine *engine,
+                                        const QrdmaCommandCall *call)
+{
+    enum qrdma_status status = modify(engine, call);
+
+    if (status != QRDMA_STATUS_OK) {
+        return status;
+    }
+    switch (qrdma_umr_step(engine, engine->commands.change, ALL_AT_ONCE,
+                           &status)) {
+    case QRDMA_UMR_MORE:
+    case QRDMA_UMR_WAIT:
+        return QRDMA_COMMAND_WAIT;
+    case QRDMA_UMR_DONE:
+    case QRDMA_UMR_REFUSED:
+        break;
+    }
+    qrdma_umr_free(engine, g_steal_pointer(&engine->commands.change));
+    return status;
+}
+
+enum qrdma_status qrdma_cmd_query_mkey(QrdmaEngine *engine,
+                                       const QrdmaCommandCall *call)
+{
+    QrdmaMkey *mkey;
+    enum qrdma_status status = find_for_command(engine, call->number, &mkey);
+
+    if (status == QRDMA_STATUS_OK) {
+        qrdma_mkc_encode(&mkey->mkc, call->output);
+    }
+    return status;
+}
+
+/*
+ * Not before a change under way is over and all accesses have ended; none begins
+ * any more. So once the command is done, nothing goes to the mkey's memory or
+ * reads its table.
+ */
+enum qrdma_status qrdma_cmd_destroy_mkey(QrdmaEngine *engine,
+                                         const QrdmaCommandCall *call)
+{
+    QrdmaMkey *mkey;
+    enum qrdma_status status = find_for_command(engine, call->number, &mkey);
+
+    if (status != QRDMA_STATUS_OK) {
+        return status;
+    }
+    if (!qrdma_mkey_claim(mkey, &engine->commands, QRDMA_OWNER_COMMAND)) {
+        return QRDMA_COMMAND_WAIT;
+    }
+    mkey->dying = true;
+    mkey->fencing = mkey->in_flight[0] || mkey->in_flight[1];
+    if (mkey->fencing) {
+        return QRDMA_COMMAND_WAIT;
+    }
+    take_out_mkey(engine, mkey);
+    qrdma_mkey_unclaim(engine, mkey);
+    qrdma_hmc_release(engine, mkey->mkc.pble_index,
+                      qrdma_pble_footprint(mkey->mkc.level,
+                                           mkey->mkc.capacity));
+    free_mkey(mkey);
+    return QRDMA_STATUS_OK;
+}
+
+enum qrdma_status qrdma_cmd_invalidate(QrdmaEngine *engine,
+                                       const QrdmaCommandCall *call)
+{
+    QrdmaMkey *mkey;
+    enum qrdma_status status = find_for_command(engine, call->number, &mkey);
+
+    if (status == QRDMA_STATUS_OK) {
+        qrdma_pble_cache_forget(engine, mkey);
+    }
+    return status;
+}

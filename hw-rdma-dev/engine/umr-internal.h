@@ -1,0 +1,77 @@
+/*
+ * qrdma engine: one UMR on its way, as umr.c and umr-validate.c see it.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#ifndef QRDMA_UMR_INTERNAL_H
+#define QRDMA_UMR_INTERNAL_H
+
+#include "engine-internal.h"
+
+#define QRDMA_TABLE_UNIT_WORDS (QRDMA_TABLE_UNIT / sizeof(uint64_t))
+#define QRDMA_UMR_MAX_UNITS (QRDMA_UMR_MAX_TABLE_WRITE / QRDMA_TABLE_UNIT)
+
+typedef enum UmrPhase {
+    UMR_NEW,                    /* not validated; nothing is held */
+    UMR_CHANGING,               /* valid; items up to `next` are visible */
+    UMR_FENCING,                /* all visible; older accesses are to end */
+    UMR_OVER,
+} UmrPhase;
+
+/* A table unit: where it goes. */
+typedef struct UmrUnit {
+    uint64_t index;             /* in PBLE space */
+    uint64_t address;           /* on the bus */
+} UmrUnit;
+
+struct QrdmaUmr {
+    uint32_t number;            /* QPN, or QRDMA_OWNER_COMMAND */
+    UmrPhase phase;
+    bool counted;               /* the diagnostic window has seen it */
+    bool fence_begun;
+
+    /* What is asked for. */
+    union {
+        struct qrdma_umr_wqe wqe;
+        uint8_t bytes[QRDMA_UMR_WQE_SIZE];
+    } copy;
+    uint16_t flags;             /* QRDMA_UMR_* */
+    uint32_t key;
+    uint64_t mask;              /* QRDMA_UMR_MASK_* */
+    uint64_t table_offset;
+    uint64_t table_address;
+    uint32_t table_length;
+    QrdmaMkc fields;            /* those of the mask count */
+
+    /* From validation on: */
+    QrdmaMkey *mkey;            /* claimed */
+    uint32_t units;             /* of table data */
+    uint64_t *data;             /* as in the table: little-endian */
+    UmrUnit *places;            /* NULL at level 0; their SDs are held */
+
+    /*
+     * Items are the units, by number, and the context change, whose number is
+     * `units`; in the order in which they become visible.
+     */
+    uint32_t *order;
+    uint32_t items;
+    uint32_t next;
+};
+
+static inline bool qrdma_umr_is_command(const QrdmaUmr *umr)
+{
+    return umr->number == QRDMA_OWNER_COMMAND;
+}
+
+/*
+ * Whether the UMR may be carried out, with its mkey claimed (umr->mkey). Stages
+ * its data and holds the SDs it writes to; qrdma_umr_unstage() undoes that, also
+ * after a refusal.
+ */
+enum qrdma_status qrdma_umr_validate(QrdmaEngine *engine, QrdmaUmr *umr);
+void qrdma_umr_unstage(QrdmaEngine *engine, QrdmaUmr *umr);
+
+/* What can be said without the mkey. */
+enum qrdma_status qrdma_umr_check_form(const QrdmaUmr *umr);
+
+#endif /* QRDMA_UMR_INTERNAL_H */

@@ -84,6 +84,12 @@ static struct page *alloc_extent(u32 count, unsigned int align_order)
 	return page;
 }
 
+static unsigned int extent_order(const struct exporter_extent *extent,
+				 unsigned int align_order)
+{
+	return max_t(unsigned int, align_order, order_base_2(extent->count));
+}
+
 static bool adjacent(const struct exporter_extent *a,
 		     const struct exporter_extent *b)
 {
@@ -110,8 +116,7 @@ static int separate(struct exporter_layout *layout, unsigned int align_order)
 
 	for (i = 1; i < layout->count; i++) {
 		struct exporter_extent *extent = &layout->extents[i];
-		unsigned int order = max(align_order,
-					 order_base_2(extent->count));
+		unsigned int order = extent_order(extent, align_order);
 		struct page *page;
 
 		if (!adjacent(extent - 1, extent))
@@ -151,8 +156,7 @@ static int fill(struct exporter_layout *layout, unsigned int align_order)
 
 	for (i = 0; i < layout->count; i++) {
 		struct exporter_extent *extent = &layout->extents[i];
-		unsigned int order = max(align_order,
-					 order_base_2(extent->count));
+		unsigned int order = extent_order(extent, align_order);
 
 		if (fatal_signal_pending(current))
 			return -EINTR;

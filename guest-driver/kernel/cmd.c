@@ -6,7 +6,6 @@
  * somewhere to go.
  */
 #include <linux/dma-mapping.h>
-#include <linux/io.h>
 #include <linux/slab.h>
 
 #include "qrdma.h"
@@ -232,6 +231,9 @@ int qrdma_command_status(struct qrdma_dev *dev, u16 opcode, u32 number,
 	trace_qrdma_command(dev, opcode, number, waiter.status, waiter.error);
 	if (status)
 		*status = waiter.status;
+	/* A card in fatal error refuses commands until it is reset. */
+	if (waiter.status == QRDMA_STATUS_FATAL_STATE)
+		qrdma_device_check(dev);
 	ret = waiter.error ?: qrdma_status_to_errno(waiter.status);
 	if (ret)
 		dev_dbg(&dev->pdev->dev, "command 0x%02x number 0x%x: %s\n",

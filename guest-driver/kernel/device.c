@@ -3,11 +3,6 @@
  * qrdma: the card as a whole. Reset, limits, life and death, and the table of
  * what ib_core can ask for.
  */
-#include <linux/delay.h>
-#include <linux/etherdevice.h>
-#include <linux/io.h>
-#include <linux/io-64-nonatomic-lo-hi.h>
-
 #include "qrdma.h"
 
 #define QRDMA_HEALTH_INTERVAL	HZ
@@ -79,7 +74,7 @@ int qrdma_device_reset(struct qrdma_dev *dev)
 	}
 
 	mac = readq(dev->registers + QRDMA_REG_MAC);
-	/* First octet in the lowest bits, and u64_to_ether_addr() wants it in the highest. */
+	/* The first octet is in the lowest bits. */
 	for (int i = 0; i < ETH_ALEN; i++)
 		dev->mac[i] = mac >> (8 * i);
 	if (!is_valid_ether_addr(dev->mac)) {

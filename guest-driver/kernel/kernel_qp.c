@@ -3,9 +3,6 @@
  * qrdma: queue pairs of the driver's own, each with a CQ. The memory-region half
  * posts its UMRs on one.
  */
-#include <linux/io.h>
-#include <linux/io-64-nonatomic-lo-hi.h>
-
 #include "qrdma.h"
 
 static void qrdma_kernel_cq_complete(struct qrdma_cq_base *base)

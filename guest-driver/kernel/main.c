@@ -6,6 +6,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
 #include <linux/pci.h>
+#include <net/addrconf.h>
 
 #include "qrdma.h"
 
@@ -238,7 +239,6 @@ static void qrdma_unregister(struct qrdma_dev *dev)
 {
 	clear_bit(QRDMA_STATE_REGISTERED, &dev->state);
 	ib_unregister_device(&dev->ibdev);
-	ib_device_set_netdev(&dev->ibdev, NULL, QRDMA_PORT);
 	qrdma_netdev_destroy(dev);
 }
 

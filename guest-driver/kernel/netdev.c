@@ -15,10 +15,6 @@
 #define QRDMA_NETDEV_MAX_MTU	9000
 #define QRDMA_NETDEV_SPEED	SPEED_100000
 
-struct qrdma_netdev {
-	struct qrdma_dev *dev;
-};
-
 static int qrdma_netdev_open(struct net_device *netdev)
 {
 	netif_carrier_on(netdev);
@@ -85,14 +81,11 @@ static const struct ethtool_ops qrdma_ethtool_ops = {
 int qrdma_netdev_create(struct qrdma_dev *dev)
 {
 	struct net_device *netdev;
-	struct qrdma_netdev *private;
 	int ret;
 
-	netdev = alloc_etherdev(sizeof(*private));
+	netdev = alloc_etherdev(0);
 	if (!netdev)
 		return -ENOMEM;
-	private = netdev_priv(netdev);
-	private->dev = dev;
 
 	SET_NETDEV_DEV(netdev, &dev->pdev->dev);
 	netdev->netdev_ops = &qrdma_netdev_ops;

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from . import fetch, overlay, paths, stamps
+from . import fetch, paths, stamps
 from .errors import Failure
 from .progress import Step
 from .trees import Trees, check_kernel
@@ -71,46 +71,23 @@ def module_sources() -> list[Path]:
 
 
 def build_modules(trees: Trees) -> None:
-    """Builds in copies: the kernel's build writes next to the sources."""
+    """Builds our modules; what the build makes goes to a folder of its own (MO=)."""
     with Step("modules", f"the guest's driver, in {trees.modules_build()}") as step:
-        copy_module_sources(trees)
         for module in module_sources():
-            step.run(module_make(trees, module.name), advice="correct the module's source")
+            step.run(module_make(trees, module), advice="correct the module's source")
 
 
-def copy_module_sources(trees: Trees) -> None:
-    """The copies keep the relative places, since the sources name ../../hw-rdma-dev."""
-    target = trees.modules_build()
-    overlay.mirror(paths.CARD / "abi", target / "hw-rdma-dev/abi")
-    for module in module_sources():
-        copy = target / "guest-driver" / module.name
-        overlay.mirror(module, copy, keep=_products(module, copy))
-
-
-def _products(module: Path, copy: Path) -> tuple[str, ...]:
-    """What the build made in the copy of a folder, relative to it."""
-    made = {".o", ".ko", ".mod", ".c", ".cmd", ".symvers", ".order", ".d"}
-    found = []
-    for folder, _, files in os.walk(copy):
-        for name in files:
-            relative = os.path.relpath(os.path.join(folder, name), copy)
-            generated = (name.startswith(".") or name.endswith(".mod.c")
-                         or (Path(name).suffix in made - {".c"})
-                         or name in ("modules.order", "Module.symvers"))
-            if generated and not (module / relative).exists():
-                found.append(relative)
-    return tuple(found)
-
-
-def module_make(trees: Trees, name: str, *variables: str) -> list[str | Path]:
+def module_make(trees: Trees, module: Path, *variables: str) -> list[str | Path]:
     """The command that builds one module; warnings are errors."""
-    return ["make", "-C", trees.kernel_build(), f"M={trees.modules_build()}/guest-driver/{name}",
+    output = trees.modules_build() / module.name
+    output.mkdir(parents=True, exist_ok=True)
+    return ["make", "-C", trees.kernel_build(), f"M={module}", f"MO={output}",
             f"-j{os.cpu_count()}", "W=1", "KCFLAGS=-Werror", *variables, "modules"]
 
 
 def modules(trees: Trees) -> list[Path]:
     """The modules that were built: ours, and the kernel's own."""
     ours = [path for name in MODULES
-            for path in sorted((trees.modules_build() / "guest-driver" / name).glob("*.ko"))]
+            for path in sorted((trees.modules_build() / name).glob("*.ko"))]
     theirs = [path for path in sorted(trees.kernel_build().glob("drivers/**/*.ko"))]
     return ours + theirs

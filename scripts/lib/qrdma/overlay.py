@@ -57,6 +57,11 @@ def mirror(source: Path, target: Path, *, edits: Mapping[str, Edit] | None = Non
     return _remove_others(target, expected, keep) or changed
 
 
+def mirror_file(source: Path, target: Path) -> bool:
+    """Makes one file a copy of another; whether it was changed."""
+    return _copy_plain(source, target, keep_times=False)
+
+
 def _copy_plain(source: Path, target: Path, keep_times: bool) -> bool:
     if source.is_symlink():
         if target.is_symlink() and os.readlink(source) == os.readlink(target):

@@ -16,10 +16,6 @@ CARD = REPOSITORY / "hw-rdma-dev"
 QTESTS = REPOSITORY / "tests-qtest"
 GUEST_DRIVER = REPOSITORY / "guest-driver"
 
-# Sources, build folders and logs of everything, measured and rounded up.
-SPACE_FOR_A_FRESH_BUILD = 8 << 30
-SPACE_FOR_A_REBUILD = 1 << 30
-
 
 def cache() -> Path:
     """The folder of everything that can be made again.
@@ -32,12 +28,7 @@ def cache() -> Path:
     else:
         base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
         path = Path(base).expanduser() / "qrdma"
-    path = path.absolute()
-    if any(character.isspace() or character in ":'\"" for character in str(path)):
-        raise Failure(f"the cache folder's name has a blank, a quote or a colon: {path}",
-                      advice="name another one with QRDMA_CACHE; make and "
-                             "QEMU's configure cannot take such names")
-    return path
+    return path.absolute()
 
 
 def sources() -> Path:
@@ -57,7 +48,12 @@ def stamps() -> Path:
 
 
 def prepare_cache() -> None:
-    """Makes the cache's folders; fails clearly when it cannot be written."""
+    """Makes the cache's folders; fails clearly when it cannot be used."""
+    for path in (cache(), REPOSITORY):
+        if any(character.isspace() or character in ":'\"" for character in str(path)):
+            raise Failure(f"the folder's name has a blank, a quote or a colon: {path}",
+                          advice="make and QEMU's configure cannot take such names; move the "
+                                 "repository, or name another cache with QRDMA_CACHE")
     for folder in (sources(), build(), logs(), stamps()):
         try:
             folder.mkdir(parents=True, exist_ok=True)

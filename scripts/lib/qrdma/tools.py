@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ LEAST_MESON = (1, 5)
 SYSTEM_PYTHON = Path("/usr/bin/python3")
 
 
+@functools.cache
 def system_meson_is_new_enough() -> bool:
     try:
         text = subprocess.run([SYSTEM_PYTHON, "-m", "mesonbuild.mesonmain", "--version"],

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The stages of a build: what each needs first, and when it is up to date."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable
+
+from . import (build_guest, build_kernel, build_qemu, build_rdma, fetch, paths, stamps, tools)
+from .trees import Trees
+
+# Disk space in bytes, measured and rounded up.
+SPACE_FOR_A_REBUILD = 300 << 20
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage. key gives None when only running it can tell (make and ninja know).
+
+    products are the files without which it is not done, space what a first
+    build takes on the disk.
+    """
+
+    name: str
+    explanation: str
+    needs: tuple[str, ...]
+    build: Callable[[Trees], None]
+    key: Callable[[Trees], str | None]
+    products: Callable[[Trees], list[Path]]
+    space: int = SPACE_FOR_A_REBUILD
+
+
+def _fetch(trees: Trees) -> None:
+    fetch.fetch_missing(_wanted(trees))
+
+
+def _wanted(trees: Trees) -> list[fetch.Source]:
+    """The sources that have to be fetched: not those that the user brings."""
+    wanted = [*tools.sources(), fetch.RDMA_CORE]
+    if trees.qemu is None:
+        wanted.append(fetch.QEMU)
+    if trees.kernel is None:
+        wanted.append(fetch.LINUX)
+    return wanted
+
+
+def _always(_: Trees) -> None:
+    """For stages that see by themselves, and silently, what there is to do."""
+    return None
+
+
+STAGES = {stage.name: stage for stage in (
+    Stage("fetch", "sources from Debian's archive", (), _fetch, _always,
+          lambda trees: [source.folder() or paths.sources() / source.name
+                         for source in _wanted(trees)], 5 << 30),
+    Stage("tools", "a Python environment with meson", ("fetch",),
+          lambda _: tools.prepare(), _always, lambda _: []),
+    Stage("kernel", "the guest's Linux", ("fetch",), build_kernel.build, build_kernel.stage_key,
+          lambda trees: [build_kernel.image(trees), build_guest.generator(trees)], 2 << 30),
+    Stage("qemu", "QEMU with the card, and the qtests", ("tools",), build_qemu.build,
+          build_qemu.stage_key, lambda trees: [build_qemu.binary(trees)], 2 << 30),
+    Stage("rdma-core", "libibverbs and the card's provider", ("fetch",),
+          lambda _: build_rdma.build(), lambda _: build_rdma.stage_key(),
+          lambda _: [build_rdma.build_folder() / "bin/ibv_devinfo"]),
+    Stage("modules", "the guest's driver", ("kernel",), build_kernel.build_modules,
+          build_kernel.modules_key, lambda _: []),
+    Stage("guest-tests", "the guest's test programs", ("rdma-core",),
+          lambda _: build_rdma.build_tests(), lambda _: build_rdma.tests_key(), lambda _: []),
+    Stage("guest", "the guest's initramfs", ("modules", "guest-tests"), build_guest.build,
+          build_guest.stage_key, lambda trees: [build_guest.image(trees)]),
+)}
+
+EVERYTHING = ("qemu", "guest")
+
+
+def in_order(names: list[str] | tuple[str, ...]) -> list[Stage]:
+    """The stages and what they need, each once, needs first."""
+    ordered: list[Stage] = []
+
+    def visit(name: str) -> None:
+        stage = STAGES[name]
+        for need in stage.needs:
+            visit(need)
+        if stage not in ordered:
+            ordered.append(stage)
+
+    for name in names:
+        visit(name)
+    return ordered
+
+
+def build(names: list[str] | tuple[str, ...], trees: Trees) -> None:
+    """Brings the stages up to date. The caller holds the cache's lock."""
+    for stage in in_order(names):
+        key = stage.key(trees)
+        built = all(path.exists() for path in stage.products(trees))
+        if key is not None and built and stamps.is_current(stage.name, key):
+            continue
+        paths.require_space(stage.space if not built else SPACE_FOR_A_REBUILD)
+        if key is not None:
+            stamps.forget(stage.name)
+        stage.build(trees)
+        if key is not None:
+            stamps.record(stage.name, key)

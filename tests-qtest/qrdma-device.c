@@ -122,13 +122,19 @@ static void assert_memory(QRdma *q, uint64_t address, const uint8_t *expected,
     g_assert_cmpmem(data, size, expected, size);
 }
 
+void qrdma_assert_pattern_part(QRdma *q, uint64_t address, size_t skip,
+                               size_t size, uint64_t seed)
+{
+    g_autofree uint8_t *expected = g_malloc(skip + size);
+
+    qrdma_fill_pattern(expected, skip + size, seed);
+    assert_memory(q, address, expected + skip, size);
+}
+
 void qrdma_assert_pattern(QRdma *q, uint64_t address, size_t size,
                           uint64_t seed)
 {
-    g_autofree uint8_t *expected = g_malloc(size);
-
-    qrdma_fill_pattern(expected, size, seed);
-    assert_memory(q, address, expected, size);
+    qrdma_assert_pattern_part(q, address, 0, size, seed);
 }
 
 void qrdma_assert_zero(QRdma *q, uint64_t address, size_t size)

@@ -86,6 +86,9 @@ void qrdma_write_pattern(QRdma *q, uint64_t address, size_t size,
                          uint64_t seed);
 void qrdma_assert_pattern(QRdma *q, uint64_t address, size_t size,
                           uint64_t seed);
+/* The same for the part of a pattern that begins `skip` bytes into it. */
+void qrdma_assert_pattern_part(QRdma *q, uint64_t address, size_t skip,
+                               size_t size, uint64_t seed);
 void qrdma_assert_zero(QRdma *q, uint64_t address, size_t size);
 
 /* --------------------------------------------------------------- commands */

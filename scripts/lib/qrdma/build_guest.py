@@ -137,7 +137,7 @@ def add_programs(archive: Archive, trees: Trees, step: Step) -> None:
                  for path in sorted((rdma / "lib").glob(f"lib{name}-rdmav*.so"))}
     for name in ("qrdma", "rxe"):
         archive.file(f"etc/libibverbs.d/{name}.driver",
-                     rdma / "etc/libibverbs.d" / f"{name}.driver", 0o644)
+                     rdma / "providers" / name / f"{name}.driver", 0o644)
     stripped = trees.guest_build() / "stripped"
     shutil.rmtree(stripped, ignore_errors=True)
     for name, path in (programs | providers).items():

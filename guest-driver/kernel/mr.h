@@ -77,4 +77,8 @@ struct ib_mr *qrdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 				  struct ib_pd *pd, struct ib_udata *udata);
 int qrdma_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 
+struct uapi_definition;
+/* For ib_device.driver_def: how user space asks for a dynamic dma-buf region. */
+extern const struct uapi_definition qrdma_mr_uapi_definitions[];
+
 #endif /* QRDMA_MR_H */

@@ -156,8 +156,10 @@ struct qrdma_mr *qrdma_mr_alloc(struct ib_pd *ibpd, enum qrdma_mr_kind kind,
 /* Give back key, table and memory of a region that the card does not know. */
 void qrdma_mr_free(struct qrdma_mr *mr);
 
-/* Take the best page size of mr->umem, which is mapped, into mr->page_shift. */
-int qrdma_mr_find_page_shift(struct qrdma_mr *mr);
+/* log2 of the best page size of mr->umem, which is mapped; -EINVAL: none. */
+int qrdma_mr_best_page_shift(struct qrdma_mr *mr);
+/* Take it, for a key that the card does not know yet. */
+int qrdma_mr_set_page_shift(struct qrdma_mr *mr);
 /* Blocks of the region at a page size. */
 u64 qrdma_mr_blocks(const struct qrdma_mr *mr, unsigned int page_shift);
 /* Get a table with room for @capacity entries, all absent. May reclaim. */

@@ -10,7 +10,7 @@
 #define QRDMA_TRACE_H
 
 #include <linux/tracepoint.h>
-#include "qrdma.h"
+#include "region.h"
 
 /* A command was answered. error is 0 unless there was no answer. */
 TRACE_EVENT(qrdma_command,
@@ -124,18 +124,22 @@ TRACE_EVENT(qrdma_umr,
 );
 
 /*
- * One of the five steps of a page-size change, done or failed (error).
- * first and count are entries of the table; log_page_size is the mkey's after
- * the step.
+ * One of the five steps of a page-size change, done or failed (error). n entries
+ * describe the region at the new page size, x can be reached at the covering one;
+ * first and count are the entries that the step wrote; log_page_size is the
+ * mkey's after the step.
  */
 TRACE_EVENT(qrdma_page_size_step,
 	TP_PROTO(const struct qrdma_dev *dev, u32 key, unsigned int step,
-		 u64 first, u64 count, u8 log_page_size, int error),
-	TP_ARGS(dev, key, step, first, count, log_page_size, error),
+		 u64 n, u64 x, u64 first, u64 count, u8 log_page_size,
+		 int error),
+	TP_ARGS(dev, key, step, n, x, first, count, log_page_size, error),
 	TP_STRUCT__entry(
 		__string(device, pci_name(dev->pdev))
 		__field(u32, key)
 		__field(unsigned int, step)
+		__field(u64, n)
+		__field(u64, x)
 		__field(u64, first)
 		__field(u64, count)
 		__field(u8, log_page_size)
@@ -145,15 +149,80 @@ TRACE_EVENT(qrdma_page_size_step,
 		__assign_str(device);
 		__entry->key = key;
 		__entry->step = step;
+		__entry->n = n;
+		__entry->x = x;
 		__entry->first = first;
 		__entry->count = count;
 		__entry->log_page_size = log_page_size;
 		__entry->error = error;
 	),
-	TP_printk("%s key=0x%08x step=%u first=%llu count=%llu log_page_size=%u error=%d",
-		  __get_str(device), __entry->key, __entry->step,
-		  __entry->first, __entry->count, __entry->log_page_size,
-		  __entry->error)
+	TP_printk("%s key=0x%08x step=%u n=%llu x=%llu first=%llu count=%llu log_page_size=%u error=%d",
+		  __get_str(device), __entry->key, __entry->step, __entry->n,
+		  __entry->x, __entry->first, __entry->count,
+		  __entry->log_page_size, __entry->error)
+);
+
+/*
+ * A dynamic region follows its buffer: made absent because the buffer moves, or
+ * loaded on a page fault. entries were zapped or loaded.
+ */
+DECLARE_EVENT_CLASS(qrdma_dynamic,
+	TP_PROTO(const struct qrdma_dev *dev, u32 key, u64 entries,
+		 u8 log_page_size, int error),
+	TP_ARGS(dev, key, entries, log_page_size, error),
+	TP_STRUCT__entry(
+		__string(device, pci_name(dev->pdev))
+		__field(u32, key)
+		__field(u64, entries)
+		__field(u8, log_page_size)
+		__field(int, error)
+	),
+	TP_fast_assign(
+		__assign_str(device);
+		__entry->key = key;
+		__entry->entries = entries;
+		__entry->log_page_size = log_page_size;
+		__entry->error = error;
+	),
+	TP_printk("%s key=0x%08x entries=%llu log_page_size=%u error=%d",
+		  __get_str(device), __entry->key, __entry->entries,
+		  __entry->log_page_size, __entry->error)
+);
+
+DEFINE_EVENT(qrdma_dynamic, qrdma_invalidate,
+	TP_PROTO(const struct qrdma_dev *dev, u32 key, u64 entries,
+		 u8 log_page_size, int error),
+	TP_ARGS(dev, key, entries, log_page_size, error)
+);
+
+DEFINE_EVENT(qrdma_dynamic, qrdma_load,
+	TP_PROTO(const struct qrdma_dev *dev, u32 key, u64 entries,
+		 u8 log_page_size, int error),
+	TP_ARGS(dev, key, entries, log_page_size, error)
+);
+
+/* A suspended queue pair was told to go on, or (error) that its access fails. */
+TRACE_EVENT(qrdma_resume,
+	TP_PROTO(const struct qrdma_dev *dev, u32 qpn, u32 key, u32 token,
+		 int error),
+	TP_ARGS(dev, qpn, key, token, error),
+	TP_STRUCT__entry(
+		__string(device, pci_name(dev->pdev))
+		__field(u32, qpn)
+		__field(u32, key)
+		__field(u32, token)
+		__field(int, error)
+	),
+	TP_fast_assign(
+		__assign_str(device);
+		__entry->qpn = qpn;
+		__entry->key = key;
+		__entry->token = token;
+		__entry->error = error;
+	),
+	TP_printk("%s qpn=0x%x key=0x%08x token=0x%x error=%d",
+		  __get_str(device), __entry->qpn, __entry->key,
+		  __entry->token, __entry->error)
 );
 
 /* A region was revoked; error is what the fence came to. */
@@ -174,33 +243,54 @@ TRACE_EVENT(qrdma_revoke,
 		  __entry->error)
 );
 
-/* A region was registered. */
-TRACE_EVENT(qrdma_mr,
-	TP_PROTO(const struct qrdma_dev *dev, u32 key, u64 start, u64 length,
-		 u8 log_page_size, u64 entries, u8 level),
-	TP_ARGS(dev, key, start, length, log_page_size, entries, level),
+/*
+ * A region was registered. kind is enum qrdma_mr_kind. blocks of its page size
+ * describe it; capacity is what its table has room for, which at level 2 is
+ * leaves, of which the last holds last_leaf entries.
+ */
+TRACE_EVENT(qrdma_mr_registered,
+	TP_PROTO(const struct qrdma_dev *dev, const struct qrdma_mr *mr,
+		 u64 blocks),
+	TP_ARGS(dev, mr, blocks),
 	TP_STRUCT__entry(
 		__string(device, pci_name(dev->pdev))
 		__field(u32, key)
-		__field(u64, start)
+		__field(unsigned int, kind)
+		__field(u64, iova)
 		__field(u64, length)
 		__field(u8, log_page_size)
-		__field(u64, entries)
-		__field(u8, level)
+		__field(u32, level)
+		__field(u64, blocks)
+		__field(u32, capacity)
+		__field(u32, leaves)
+		__field(u32, last_leaf)
 	),
 	TP_fast_assign(
 		__assign_str(device);
-		__entry->key = key;
-		__entry->start = start;
-		__entry->length = length;
-		__entry->log_page_size = log_page_size;
-		__entry->entries = entries;
-		__entry->level = level;
+		__entry->key = mr->key;
+		__entry->kind = mr->kind;
+		__entry->iova = mr->ibmr.iova;
+		__entry->length = mr->ibmr.length;
+		__entry->log_page_size = mr->page_shift;
+		__entry->level = mr->level;
+		__entry->blocks = blocks;
+		__entry->capacity = mr->capacity;
+		__entry->leaves = mr->level == 2 ?
+			qrdma_table_leaves(mr->capacity) : 0;
+		__entry->last_leaf = mr->level == 2 ?
+			qrdma_table_leaf_entries(mr->capacity,
+				qrdma_table_leaves(mr->capacity) - 1) : 0;
 	),
-	TP_printk("%s key=0x%08x start=0x%llx length=0x%llx log_page_size=%u entries=%llu level=%u",
-		  __get_str(device), __entry->key, __entry->start,
-		  __entry->length, __entry->log_page_size, __entry->entries,
-		  __entry->level)
+	TP_printk("%s key=0x%08x kind=%s iova=0x%llx length=0x%llx log_page_size=%u level=%u blocks=%llu capacity=%u leaves=%u last_leaf=%u",
+		  __get_str(device), __entry->key,
+		  __print_symbolic(__entry->kind,
+				   { QRDMA_MR_DMA, "dma" },
+				   { QRDMA_MR_USER, "user" },
+				   { QRDMA_MR_PINNED, "pinned" },
+				   { QRDMA_MR_DYNAMIC, "dynamic" }),
+		  __entry->iova, __entry->length, __entry->log_page_size,
+		  __entry->level, __entry->blocks, __entry->capacity,
+		  __entry->leaves, __entry->last_leaf)
 );
 
 #endif /* QRDMA_TRACE_H */

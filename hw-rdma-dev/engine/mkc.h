@@ -40,8 +40,8 @@ enum qrdma_status qrdma_mkc_check_reserved(const struct qrdma_mkc *in);
 enum qrdma_status qrdma_mkc_validate(const QrdmaMkc *mkc);
 
 /*
- * Take the fields of `mask` (QRDMA_UMR_MASK_*, known bits only) from `from`, and
- * leave all others of *mkc as they are.
+ * Take the fields of `mask` (QRDMA_UMR_MASK_*, known bits only) from `from`,
+ * and leave all others of *mkc as they are.
  */
 void qrdma_mkc_merge(QrdmaMkc *mkc, const QrdmaMkc *from, uint64_t mask);
 

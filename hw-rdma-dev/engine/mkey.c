@@ -132,7 +132,7 @@ void qrdma_mkey_access_ended(QrdmaEngine *engine, QrdmaMkey *mkey,
     }
 }
 
-/* ---------------------------------------------------------------- commands */
+/* ----------------------------------------------------------------- commands */
 
 /* Index 0 is never valid, so that key 0 is none. */
 static bool is_valid_index(uint32_t index)
@@ -242,9 +242,9 @@ enum qrdma_status qrdma_cmd_query_mkey(QrdmaEngine *engine,
 }
 
 /*
- * Not before a change under way is over and all accesses have ended; none begins
- * any more. So once the command is done, nothing goes to the mkey's memory or
- * reads its table.
+ * Not before a change under way is over and all accesses have ended; none
+ * begins any more. So once the command is done, nothing goes to the mkey's
+ * memory or reads its table.
  */
 enum qrdma_status qrdma_cmd_destroy_mkey(QrdmaEngine *engine,
                                          const QrdmaCommandCall *call)

@@ -2,8 +2,8 @@
  * qrdma engine: cache of PBLEs, one line a table unit.
  *
  * Direct-mapped. A line belongs to a mkey by tag, and a mkey forgets all its
- * lines by taking a new tag. Tags are not given twice, not even after a reset of
- * the card: old lines need no emptying.
+ * lines by taking a new tag. Tags are not given twice, not even after a reset
+ * of the card: old lines need no emptying.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */

@@ -34,8 +34,8 @@ uint64_t qrdma_pble_leaf_entries(uint64_t entries, uint64_t leaf);
 uint64_t qrdma_pble_round_to_units(uint64_t entries);
 
 /*
- * PBLEs that a table occupies at its pble_index: the table itself (level 1), its
- * root (level 2), or none (level 0). What REMOVE_SD must not take away.
+ * PBLEs that a table occupies at its pble_index: the table itself (level 1),
+ * its root (level 2), or none (level 0). What REMOVE_SD must not take away.
  */
 uint64_t qrdma_pble_footprint(unsigned level, uint64_t capacity);
 

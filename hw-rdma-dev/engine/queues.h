@@ -38,9 +38,12 @@ void qrdma_queues_timer(QrdmaEngine *engine);
 void qrdma_queues_doorbell(QrdmaEngine *engine, uint32_t page, uint32_t offset,
                            uint64_t value, unsigned size);
 
+/* A doorbell is ignored: count it and show it in the status register. */
+void qrdma_doorbell_ignored(QrdmaEngine *engine);
+
 /*
- * Step the UMR of this QP again. The number may be that of a QP that is gone, or
- * has nothing to do. Only notes it and schedules.
+ * Step the UMR of this QP again. The number may be that of a QP that is gone,
+ * or has nothing to do. Only notes it and schedules.
  */
 void qrdma_qp_wake(QrdmaEngine *engine, uint32_t qpn);
 

@@ -65,8 +65,8 @@ static inline bool qrdma_umr_is_command(const QrdmaUmr *umr)
 
 /*
  * Whether the UMR may be carried out, with its mkey claimed (umr->mkey). Stages
- * its data and holds the SDs it writes to; qrdma_umr_unstage() undoes that, also
- * after a refusal.
+ * its data and holds the SDs it writes to; qrdma_umr_unstage() undoes that,
+ * also after a refusal.
  */
 enum qrdma_status qrdma_umr_validate(QrdmaEngine *engine, QrdmaUmr *umr);
 void qrdma_umr_unstage(QrdmaEngine *engine, QrdmaUmr *umr);

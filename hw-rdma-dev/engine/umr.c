@@ -47,7 +47,7 @@ QrdmaUmr *qrdma_umr_new_modify(QrdmaEngine *engine, const QrdmaMkey *mkey,
     return umr;
 }
 
-/* ------------------------------------------------------- order of visibility */
+/* ------------------------------------------------------ order of visibility */
 
 /* splitmix64: small, and the same sequence everywhere. */
 static uint64_t random_number(QrdmaEngine *engine)
@@ -82,7 +82,7 @@ static void plan(QrdmaEngine *engine, QrdmaUmr *umr)
     }
 }
 
-/* ------------------------------------------------------------------ changing */
+/* ----------------------------------------------------------------- changing */
 
 static void apply_context(QrdmaEngine *engine, QrdmaUmr *umr)
 {
@@ -154,7 +154,7 @@ static bool change(QrdmaEngine *engine, QrdmaUmr *umr, unsigned budget)
     return true;
 }
 
-/* ---------------------------------------------------------------- its course */
+/* --------------------------------------------------------------- its course */
 
 static void let_go(QrdmaEngine *engine, QrdmaUmr *umr)
 {
@@ -208,8 +208,8 @@ static bool is_injected(QrdmaEngine *engine, QrdmaUmr *umr)
 }
 
 /*
- * Validate, unless another change owns the mkey. That one may be what makes this
- * one valid or not, so everything about the mkey is asked once it is over.
+ * Validate, unless another change owns the mkey. That one may be what makes
+ * this one valid or not, so everything about the mkey is asked once it is over.
  */
 static QrdmaUmrProgress begin(QrdmaEngine *engine, QrdmaUmr *umr,
                               enum qrdma_status *status)

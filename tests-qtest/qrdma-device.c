@@ -110,7 +110,9 @@ void qrdma_write_pattern(QRdma *q, uint64_t address, size_t size,
     g_autofree uint8_t *data = g_malloc(size);
 
     qrdma_fill_pattern(data, size, seed);
-    qtest_bufwrite(q->qts, address, data, size);
+    if (size) {
+        qtest_bufwrite(q->qts, address, data, size);
+    }
 }
 
 static void assert_memory(QRdma *q, uint64_t address, const uint8_t *expected,
@@ -118,7 +120,9 @@ static void assert_memory(QRdma *q, uint64_t address, const uint8_t *expected,
 {
     g_autofree uint8_t *data = g_malloc(size);
 
-    qtest_bufread(q->qts, address, data, size);
+    if (size) {
+        qtest_bufread(q->qts, address, data, size);
+    }
     g_assert_cmpmem(data, size, expected, size);
 }
 

@@ -48,9 +48,9 @@ static void interface_up(const char *name)
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct ifreq request = {};
 
-	if (fd < 0)
+	if (fd < 0 || strlen(name) >= sizeof(request.ifr_name))
 		return;
-	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	strcpy(request.ifr_name, name);
 	if (!ioctl(fd, SIOCGIFFLAGS, &request) &&
 	    !(request.ifr_flags & IFF_UP)) {
 		request.ifr_flags |= IFF_UP;

@@ -79,27 +79,29 @@ static int qrdma_check_cq_request(struct qrdma_dev *dev,
 				  const struct ib_cq_init_attr *attr,
 				  const struct qrdma_create_cq_request *request)
 {
+	int ret;
+
 	if (attr->flags) {
 		ibdev_dbg(&dev->ibdev, "CQ flags 0x%x are not supported\n",
 			  attr->flags);
 		return -EOPNOTSUPP;
 	}
-	if (request->reserved || request->log_entries > U8_MAX) {
+	if (request->reserved) {
 		ibdev_dbg(&dev->ibdev, "malformed CQ request\n");
 		return -EINVAL;
 	}
-	if (!attr->cqe || attr->cqe > dev->limits.max_ring_entries ||
-	    (request->log_entries < BITS_PER_TYPE(u32) &&
-	     attr->cqe > 1ull << request->log_entries)) {
+	ret = qrdma_ring_check_user(dev, request->ring_address,
+				    request->ring_length, request->log_entries,
+				    QRDMA_CQE_LOG_SIZE);
+	if (ret)
+		return ret;
+	if (!attr->cqe || attr->cqe > 1u << request->log_entries) {
 		ibdev_dbg(&dev->ibdev,
-			  "CQ of %u entries asked for, ring has 2^%u, at most %u\n",
-			  attr->cqe, request->log_entries,
-			  dev->limits.max_ring_entries);
+			  "CQ of %u entries asked for, ring has 2^%u\n",
+			  attr->cqe, request->log_entries);
 		return -EINVAL;
 	}
-	return qrdma_ring_check_user(dev, request->ring_address,
-				     request->ring_length,
-				     request->log_entries, QRDMA_CQE_LOG_SIZE);
+	return 0;
 }
 
 int qrdma_create_user_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,

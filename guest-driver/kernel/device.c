@@ -85,73 +85,36 @@ int qrdma_device_reset(struct qrdma_dev *dev)
 	return 0;
 }
 
-/* A limit and the range that the driver can work with. */
-struct qrdma_limit_check {
-	const char *name;
-	u64 value;
-	u64 min;
-	u64 max;
-};
-
-static int qrdma_check_limits(struct qrdma_dev *dev,
-			      const struct qrdma_device_limits *in)
+static void qrdma_decode_limits(struct qrdma_limits *limits,
+				const struct qrdma_device_limits *in)
 {
-	const struct qrdma_limit_check checks[] = {
-		{ "max_eqs", le32_to_cpu(in->max_eqs), 2, QRDMA_MAX_EQS },
-		{ "max_cqs", le32_to_cpu(in->max_cqs), 2,
-		  1 << QRDMA_LOG_MAX_CQS },
-		{ "max_qps", le32_to_cpu(in->max_qps), QRDMA_FIRST_QPN + 2,
-		  1 << QRDMA_LOG_MAX_QPS },
-		{ "max_mkeys", le32_to_cpu(in->max_mkeys), 2,
-		  1 << QRDMA_LOG_MAX_MKEYS },
-		{ "max_sds", le32_to_cpu(in->max_sds), 1, QRDMA_MAX_SD },
-		{ "max_pds", le32_to_cpu(in->max_pds), 2, QRDMA_MAX_PD + 1 },
-		{ "max_gids", le32_to_cpu(in->max_gids), 1, QRDMA_MAX_GIDS },
-		{ "max_vectors", le32_to_cpu(in->max_vectors), 2,
-		  QRDMA_MSIX_VECTORS },
-		{ "doorbell_pages", le32_to_cpu(in->doorbell_pages), 2,
-		  QRDMA_DOORBELL_PAGES },
-		{ "max_sge", le32_to_cpu(in->max_sge), 1, QRDMA_MAX_SGE },
-		{ "max_inline", le32_to_cpu(in->max_inline), 0,
-		  QRDMA_MAX_INLINE },
-		{ "max_umr_table_write", le32_to_cpu(in->max_umr_table_write),
-		  QRDMA_TABLE_UNIT, QRDMA_UMR_MAX_TABLE_WRITE },
-		{ "log_max_ring_entries", in->log_max_ring_entries, 6,
-		  QRDMA_LOG_MAX_RING_ENTRIES },
-		{ "log_max_send_stride", in->log_max_send_stride,
-		  QRDMA_UMR_WQE_LOG_SIZE, QRDMA_SEND_WQE_LOG_MAX },
-		{ "log_max_receive_stride", in->log_max_receive_stride,
-		  QRDMA_RECEIVE_WQE_LOG_MIN, QRDMA_RECEIVE_WQE_LOG_MAX },
-		{ "max_rd_atomic", in->max_rd_atomic, 1, QRDMA_MAX_RD_ATOMIC },
-		{ "path_mtu", in->path_mtu, IB_MTU_256, IB_MTU_4096 },
-		{ "max_mr_size", le64_to_cpu(in->max_mr_size), SZ_4K, U64_MAX },
-		{ "max_message_size", le64_to_cpu(in->max_message_size), 1,
-		  QRDMA_MAX_MESSAGE_SIZE },
-	};
-
-	for (int i = 0; i < ARRAY_SIZE(checks); i++) {
-		if (checks[i].value >= checks[i].min &&
-		    checks[i].value <= checks[i].max)
-			continue;
-		dev_err(&dev->pdev->dev,
-			"card reports %s %llu, outside %llu..%llu\n",
-			checks[i].name, checks[i].value, checks[i].min,
-			checks[i].max);
-		return -EINVAL;
-	}
-	if (!(le64_to_cpu(in->page_size_bitmap) & SZ_4K)) {
-		dev_err(&dev->pdev->dev,
-			"card does not know 4 KiB pages: page_size_bitmap 0x%llx\n",
-			le64_to_cpu(in->page_size_bitmap));
-		return -EINVAL;
-	}
-	return 0;
+	limits->capabilities = le64_to_cpu(in->capabilities);
+	limits->page_size_bitmap = le64_to_cpu(in->page_size_bitmap);
+	limits->max_mr_size = le64_to_cpu(in->max_mr_size);
+	limits->max_message_size = le64_to_cpu(in->max_message_size);
+	limits->max_mkeys = le32_to_cpu(in->max_mkeys);
+	limits->max_qps = le32_to_cpu(in->max_qps);
+	limits->max_cqs = le32_to_cpu(in->max_cqs);
+	limits->max_eqs = le32_to_cpu(in->max_eqs);
+	limits->max_sds = le32_to_cpu(in->max_sds);
+	limits->max_pds = le32_to_cpu(in->max_pds);
+	limits->max_gids = le32_to_cpu(in->max_gids);
+	limits->max_vectors = le32_to_cpu(in->max_vectors);
+	limits->doorbell_pages = le32_to_cpu(in->doorbell_pages);
+	limits->max_sge = le32_to_cpu(in->max_sge);
+	limits->max_inline = le32_to_cpu(in->max_inline);
+	limits->max_umr_table_write = le32_to_cpu(in->max_umr_table_write);
+	limits->log_max_ring_entries = in->log_max_ring_entries;
+	limits->log_max_send_stride = in->log_max_send_stride;
+	limits->log_max_receive_stride = in->log_max_receive_stride;
+	limits->max_rd_atomic = in->max_rd_atomic;
+	limits->path_mtu = in->path_mtu;
 }
 
 int qrdma_device_query(struct qrdma_dev *dev)
 {
-	struct qrdma_limits *limits = &dev->limits;
 	struct qrdma_device_limits in;
+	struct qrdma_limit_check bad;
 	int ret;
 
 	BUILD_BUG_ON(sizeof(in) > QRDMA_COMMAND_BUFFER);
@@ -161,35 +124,18 @@ int qrdma_device_query(struct qrdma_dev *dev)
 		dev_err(&dev->pdev->dev, "cannot query the card: %d\n", ret);
 		return ret;
 	}
-	ret = qrdma_check_limits(dev, &in);
-	if (ret)
-		return ret;
-
-	limits->capabilities = le64_to_cpu(in.capabilities);
-	limits->page_size_bitmap = le64_to_cpu(in.page_size_bitmap);
-	limits->max_mr_size = le64_to_cpu(in.max_mr_size);
-	limits->max_message_size = le64_to_cpu(in.max_message_size);
-	limits->max_mkeys = le32_to_cpu(in.max_mkeys);
-	limits->max_qps = le32_to_cpu(in.max_qps);
-	limits->max_cqs = le32_to_cpu(in.max_cqs);
-	limits->max_eqs = le32_to_cpu(in.max_eqs);
-	limits->max_sds = le32_to_cpu(in.max_sds);
-	limits->max_pds = le32_to_cpu(in.max_pds);
-	limits->max_gids = le32_to_cpu(in.max_gids);
-	limits->max_vectors = le32_to_cpu(in.max_vectors);
-	limits->doorbell_pages = le32_to_cpu(in.doorbell_pages);
-	limits->max_sge = le32_to_cpu(in.max_sge);
-	limits->max_inline = le32_to_cpu(in.max_inline);
-	limits->max_umr_table_write = le32_to_cpu(in.max_umr_table_write);
-	limits->max_ring_entries = 1 << in.log_max_ring_entries;
-	limits->log_max_send_stride = in.log_max_send_stride;
-	limits->log_max_receive_stride = in.log_max_receive_stride;
-	limits->max_rd_atomic = in.max_rd_atomic;
-	limits->path_mtu = in.path_mtu;
+	qrdma_decode_limits(&dev->limits, &in);
+	if (!qrdma_limits_check(&dev->limits, &bad)) {
+		dev_err(&dev->pdev->dev,
+			"card reports %s %llu, driver needs %llu..%llu\n",
+			bad.name, bad.value, bad.min, bad.max);
+		return -EINVAL;
+	}
+	dev->max_ring_entries = 1u << dev->limits.log_max_ring_entries;
 	return 0;
 }
 
-void qrdma_device_fail(struct qrdma_dev *dev, const char *reason)
+void qrdma_device_stop(struct qrdma_dev *dev)
 {
 	struct ib_event event = {
 		.device = &dev->ibdev,
@@ -199,10 +145,6 @@ void qrdma_device_fail(struct qrdma_dev *dev, const char *reason)
 
 	if (test_and_set_bit(QRDMA_STATE_DEAD, &dev->state))
 		return;
-
-	dev_err(&dev->pdev->dev, "device is dead: %s (status 0x%x, error %u)\n",
-		reason, readl(dev->registers + QRDMA_REG_STATUS),
-		readl(dev->registers + QRDMA_REG_ERROR));
 	/*
 	 * Waiters free memory that the card may still be using, and revocation
 	 * promises that there is no access any more. The reset keeps both true.
@@ -213,6 +155,16 @@ void qrdma_device_fail(struct qrdma_dev *dev, const char *reason)
 		qrdma_umr_device_dead(dev);
 	if (test_bit(QRDMA_STATE_REGISTERED, &dev->state))
 		ib_dispatch_event(&event);
+}
+
+void qrdma_device_fail(struct qrdma_dev *dev, const char *reason)
+{
+	if (!qrdma_device_dead(dev))
+		dev_err(&dev->pdev->dev,
+			"device is dead: %s (status 0x%x, error %u)\n", reason,
+			readl(dev->registers + QRDMA_REG_STATUS),
+			readl(dev->registers + QRDMA_REG_ERROR));
+	qrdma_device_stop(dev);
 }
 
 bool qrdma_device_check(struct qrdma_dev *dev)

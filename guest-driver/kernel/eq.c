@@ -16,13 +16,22 @@
 /* Tell the card where we are before it runs out of room. */
 #define QRDMA_EQ_BATCH		256
 
+/* The event at a position of the ring, or NULL if it has not come yet. */
+static struct qrdma_eqe *qrdma_eq_look(struct qrdma_eqe *ring, u32 log_entries,
+				       u32 consumer)
+{
+	struct qrdma_eqe *eqe = &ring[consumer & ((1u << log_entries) - 1)];
+	u8 phase = !((consumer >> log_entries) & 1);
+
+	return READ_ONCE(eqe->phase) == phase ? eqe : NULL;
+}
+
 static bool qrdma_eq_next(struct qrdma_eq *eq, struct qrdma_eqe *event)
 {
-	u32 slot = eq->consumer & ((1u << eq->log_entries) - 1);
-	u8 phase = !((eq->consumer >> eq->log_entries) & 1);
-	struct qrdma_eqe *eqe = &eq->ring[slot];
+	struct qrdma_eqe *eqe = qrdma_eq_look(eq->ring, eq->log_entries,
+					      eq->consumer);
 
-	if (READ_ONCE(eqe->phase) != phase)
+	if (!eqe)
 		return false;
 	/* The rest of the event is read after the phase that makes it valid. */
 	dma_rmb();
@@ -43,7 +52,7 @@ static void qrdma_eq_poll(struct qrdma_eq *eq)
 	u32 count = 0;
 
 	while (count < limit && qrdma_eq_next(eq, &event)) {
-		eq->consumer++;
+		WRITE_ONCE(eq->consumer, eq->consumer + 1);
 		eq->handle(eq->dev, &event);
 		if (++count % QRDMA_EQ_BATCH == 0)
 			qrdma_doorbell(eq->dev, QRDMA_DOORBELL_EQ, eq->number,
@@ -64,12 +73,20 @@ static irqreturn_t qrdma_completion_interrupt(int irq, void *data)
 	return IRQ_HANDLED;
 }
 
-/* Hard interrupt of the vector that commands and asynchronous events share. */
+/*
+ * Hard interrupt of the vector that commands and asynchronous events share. The
+ * thread may be reading meanwhile; at worst it is woken for nothing.
+ */
 irqreturn_t qrdma_async_interrupt(int irq, void *data)
 {
 	struct qrdma_dev *dev = data;
+	struct qrdma_eq *eq = &dev->async_eq;
+	struct qrdma_eqe *ring = READ_ONCE(eq->ring);
 
-	return READ_ONCE(dev->async_eq.ring) ? IRQ_WAKE_THREAD : IRQ_HANDLED;
+	if (ring && qrdma_eq_look(ring, eq->log_entries,
+				  READ_ONCE(eq->consumer)))
+		return IRQ_WAKE_THREAD;
+	return IRQ_HANDLED;
 }
 
 irqreturn_t qrdma_async_thread(int irq, void *data)
@@ -109,7 +126,7 @@ static int qrdma_eq_create(struct qrdma_dev *dev, struct qrdma_eq *eq)
 	eq->dev = dev;
 	eq->consumer = 0;
 	eq->log_entries = min_t(u32, QRDMA_EQ_LOG_ENTRIES,
-				ilog2(dev->limits.max_ring_entries));
+				dev->limits.log_max_ring_entries);
 	ring = dma_alloc_coherent(&dev->pdev->dev, qrdma_eq_bytes(eq),
 				  &eq->ring_dma, GFP_KERNEL);
 	if (!ring)
@@ -143,6 +160,8 @@ static void qrdma_eq_destroy(struct qrdma_dev *dev, struct qrdma_eq *eq)
 	mutex_lock(&eq->drain);
 	WRITE_ONCE(eq->ring, NULL);
 	mutex_unlock(&eq->drain);
+	/* The hard interrupt of the asynchronous queue may be looking at it. */
+	synchronize_irq(eq->irq);
 	dma_free_coherent(&dev->pdev->dev, qrdma_eq_bytes(eq), ring,
 			  eq->ring_dma);
 }
@@ -200,6 +219,7 @@ void qrdma_async_eq_prepare(struct qrdma_dev *dev)
 	mutex_init(&eq->drain);
 	eq->number = QRDMA_ASYNC_EQN;
 	eq->vector = QRDMA_COMMAND_VECTOR;
+	eq->irq = pci_irq_vector(dev->pdev, eq->vector);
 	eq->handle = qrdma_handle_async_event;
 	snprintf(eq->name, sizeof(eq->name), "qrdma-async@%s",
 		 pci_name(dev->pdev));

@@ -212,6 +212,7 @@ static int qrdma_register(struct qrdma_dev *dev)
 	strscpy(ibdev->node_desc, "qrdma emulated RDMA card",
 		sizeof(ibdev->node_desc));
 	ib_set_device_ops(ibdev, &qrdma_device_ops);
+	ibdev->driver_def = qrdma_mr_uapi_definitions;
 
 	ret = qrdma_netdev_create(dev);
 	if (ret)
@@ -301,7 +302,7 @@ static void qrdma_remove(struct pci_dev *pdev)
 /* Reboot and kexec: the next kernel's memory is not to be written. */
 static void qrdma_shutdown(struct pci_dev *pdev)
 {
-	qrdma_device_fail(pci_get_drvdata(pdev), "shutdown");
+	qrdma_device_stop(pci_get_drvdata(pdev));
 	pci_clear_master(pdev);
 }
 

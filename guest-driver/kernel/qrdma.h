@@ -43,6 +43,7 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/uverbs_ioctl.h>
 
+#include "limits.h"
 #include "qrdma_hw.h"
 #include "uapi/qrdma-abi.h"
 #include "mr.h"
@@ -56,31 +57,6 @@
 #define QRDMA_COMMAND_VECTOR	0
 #define QRDMA_FIRST_CQ_VECTOR	1
 #define QRDMA_PORT		1
-
-/* What QUERY_DEVICE said, checked by qrdma_device_query(). */
-struct qrdma_limits {
-	u64 capabilities;		/* QRDMA_CAPABILITY_* */
-	u64 page_size_bitmap;		/* bit n: 2^n bytes; has bit 12 */
-	u64 max_mr_size;		/* bytes */
-	u64 max_message_size;		/* bytes */
-	u32 max_mkeys;
-	u32 max_qps;
-	u32 max_cqs;
-	u32 max_eqs;
-	u32 max_sds;
-	u32 max_pds;
-	u32 max_gids;
-	u32 max_vectors;
-	u32 doorbell_pages;
-	u32 max_sge;
-	u32 max_inline;			/* bytes */
-	u32 max_umr_table_write;	/* bytes */
-	u32 max_ring_entries;
-	u8 log_max_send_stride;
-	u8 log_max_receive_stride;
-	u8 max_rd_atomic;
-	u8 path_mtu;			/* enum ib_mtu */
-};
 
 struct qrdma_command_waiter;
 
@@ -125,6 +101,7 @@ struct qrdma_dev {
 	phys_addr_t doorbells_base;	/* BAR 2 */
 	u8 mac[ETH_ALEN];
 	struct qrdma_limits limits;
+	u32 max_ring_entries;
 
 	unsigned long state;		/* bits QRDMA_STATE_* */
 	struct delayed_work health;	/* looks for a fatal or vanished card */
@@ -242,11 +219,12 @@ static inline struct qrdma_qp *to_qqp(struct ib_qp *qp)
 extern const struct ib_device_ops qrdma_device_ops;
 
 /*
- * The card is dead: fatal error, gone from the bus, or it does not answer.
- * Wakes everybody who waits for a command, resets the card so that it does no
- * more DMA, calls qrdma_umr_device_dead() and tells users
+ * No more of this card: resets it so that it does no more DMA, wakes everybody
+ * who waits for a command, calls qrdma_umr_device_dead() and tells users
  * (IB_EVENT_DEVICE_FATAL). Once; later calls do nothing. Any context.
  */
+void qrdma_device_stop(struct qrdma_dev *dev);
+/* The same, because of a fault: fatal error, gone from the bus, no answer. */
 void qrdma_device_fail(struct qrdma_dev *dev, const char *reason);
 
 static inline bool qrdma_device_dead(const struct qrdma_dev *dev)
@@ -360,7 +338,7 @@ const char *qrdma_queue_error_name(u16 syndrome);
  * long as the entries need, in whole pages. The caller has checked the stride.
  */
 int qrdma_ring_check_user(struct qrdma_dev *dev, u64 address, u64 length,
-			  u8 log_entries, u8 log_stride);
+			  u32 log_entries, u8 log_stride);
 
 /*
  * Describe pinned memory to the card: level 0 if it is contiguous, else level 1.

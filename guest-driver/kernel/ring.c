@@ -12,23 +12,16 @@
 
 #include "qrdma.h"
 
-#define QRDMA_RING_PAGE		SZ_4K
 /* PBLEs written in one go. */
 #define QRDMA_RING_BATCH	64
-
-static u64 qrdma_ring_bytes(u8 log_entries, u8 log_stride)
-{
-	return ALIGN(1ull << (log_entries + log_stride), QRDMA_RING_PAGE);
-}
 
 static void qrdma_ring_describe(struct qrdma_ring *ring, u8 log_entries,
 				u8 log_stride)
 {
-	u64 bytes = qrdma_ring_bytes(log_entries, log_stride);
-
 	*ring = (struct qrdma_ring) {
-		.num_pages = cpu_to_le32(bytes / QRDMA_RING_PAGE),
-		.log_page_size = ilog2(QRDMA_RING_PAGE),
+		.num_pages = cpu_to_le32(qrdma_ring_pages(log_entries,
+							  log_stride)),
+		.log_page_size = ilog2(QRDMA_RING_PAGE_SIZE),
 		.log_entries = log_entries,
 		.log_stride = log_stride,
 	};
@@ -48,7 +41,7 @@ static int qrdma_ring_fill_pbles(struct qrdma_dev *dev,
 	if (ret)
 		return ret;
 
-	rdma_umem_for_each_dma_block(memory->umem, &iter, QRDMA_RING_PAGE) {
+	rdma_umem_for_each_dma_block(memory->umem, &iter, QRDMA_RING_PAGE_SIZE) {
 		values[n++] = rdma_block_iter_dma_address(&iter) |
 			      QRDMA_PBLE_PRESENT;
 		if (n == ARRAY_SIZE(values)) {
@@ -69,7 +62,7 @@ int qrdma_ring_from_umem(struct qrdma_dev *dev, struct ib_umem *umem,
 			 u8 log_entries, u8 log_stride,
 			 struct qrdma_ring_memory *memory)
 {
-	size_t blocks = ib_umem_num_dma_blocks(umem, QRDMA_RING_PAGE);
+	size_t blocks = ib_umem_num_dma_blocks(umem, QRDMA_RING_PAGE_SIZE);
 	int ret;
 
 	*memory = (struct qrdma_ring_memory) {};
@@ -79,7 +72,7 @@ int qrdma_ring_from_umem(struct qrdma_dev *dev, struct ib_umem *umem,
 	 * two places in the request. Both must say the same before a table is
 	 * sized by one and filled from the other.
 	 */
-	if (!IS_ALIGNED(ib_umem_offset(umem), QRDMA_RING_PAGE) ||
+	if (!IS_ALIGNED(ib_umem_offset(umem), QRDMA_RING_PAGE_SIZE) ||
 	    blocks != le32_to_cpu(memory->ring.num_pages)) {
 		ibdev_dbg(&dev->ibdev,
 			  "ring memory of %zu pages where %u are needed\n",
@@ -88,7 +81,7 @@ int qrdma_ring_from_umem(struct qrdma_dev *dev, struct ib_umem *umem,
 	}
 
 	memory->umem = umem;
-	memory->size = blocks * QRDMA_RING_PAGE;
+	memory->size = blocks * QRDMA_RING_PAGE_SIZE;
 	if (ib_umem_is_contiguous(umem)) {
 		memory->dma = ib_umem_start_dma_addr(umem);
 		memory->ring.base = cpu_to_le64(memory->dma);
@@ -101,24 +94,15 @@ int qrdma_ring_from_umem(struct qrdma_dev *dev, struct ib_umem *umem,
 }
 
 int qrdma_ring_check_user(struct qrdma_dev *dev, u64 address, u64 length,
-			  u8 log_entries, u8 log_stride)
+			  u32 log_entries, u8 log_stride)
 {
-	u64 bytes;
-
-	if (log_entries >= BITS_PER_TYPE(u32) ||
-	    (1ull << log_entries) > dev->limits.max_ring_entries) {
-		ibdev_dbg(&dev->ibdev, "ring of 2^%u entries, at most %u\n",
-			  log_entries, dev->limits.max_ring_entries);
-		return -EINVAL;
-	}
-	bytes = qrdma_ring_bytes(log_entries, log_stride);
-	if (!IS_ALIGNED(address, QRDMA_RING_PAGE) || length != bytes) {
-		ibdev_dbg(&dev->ibdev,
-			  "ring at 0x%llx of %llu bytes, must be page aligned and %llu bytes\n",
-			  address, length, bytes);
-		return -EINVAL;
-	}
-	return 0;
+	if (qrdma_ring_fits(address, length, log_entries, log_stride,
+			    dev->limits.log_max_ring_entries))
+		return 0;
+	ibdev_dbg(&dev->ibdev,
+		  "%llu bytes at 0x%llx are no ring of 2^%u entries of 2^%u bytes\n",
+		  length, address, log_entries, log_stride);
+	return -EINVAL;
 }
 
 int qrdma_ring_from_user(struct qrdma_dev *dev, u64 address, u64 length,
@@ -150,7 +134,8 @@ int qrdma_ring_alloc(struct qrdma_dev *dev, u8 log_entries, u8 log_stride,
 {
 	*memory = (struct qrdma_ring_memory) {};
 	qrdma_ring_describe(&memory->ring, log_entries, log_stride);
-	memory->size = qrdma_ring_bytes(log_entries, log_stride);
+	memory->size = (size_t)qrdma_ring_pages(log_entries, log_stride) *
+		       QRDMA_RING_PAGE_SIZE;
 	memory->buffer = dma_alloc_coherent(&dev->pdev->dev, memory->size,
 					    &memory->dma, GFP_KERNEL);
 	if (!memory->buffer) {

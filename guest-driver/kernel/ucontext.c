@@ -34,7 +34,7 @@ int qrdma_alloc_ucontext(struct ib_ucontext *ibcontext, struct ib_udata *udata)
 	struct qrdma_ucontext_response response = {
 		.max_sge = dev->limits.max_sge,
 		.max_inline = dev->limits.max_inline,
-		.max_ring_entries = dev->limits.max_ring_entries,
+		.max_ring_entries = dev->max_ring_entries,
 	};
 	int ret;
 

@@ -1,0 +1,227 @@
+/*
+ * qrdma engine: completion queues.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "engine-internal.h"
+#include "queues-internal.h"
+
+static const QrdmaRingLimits cq_limits = {
+    .log_stride_min = QRDMA_CQE_LOG_SIZE,
+    .log_stride_max = QRDMA_CQE_LOG_SIZE,
+};
+
+QrdmaCq *qrdma_cq_find(QrdmaEngine *engine, uint32_t number)
+{
+    return number < QRDMA_MAX_CQS ? engine->queues->cqs[number] : NULL;
+}
+
+/* One event answers one arming. */
+static void send_completion_event(QrdmaEngine *engine, QrdmaCq *cq, bool later)
+{
+    struct qrdma_eqe event = {
+        .number = qrdma_le32(cq->number),
+        .type = QRDMA_EVENT_COMPLETION,
+    };
+
+    cq->armed = false;
+    cq->armed_solicited = false;
+    qrdma_event_pend(engine, cq->eq, &cq->completion, &event, later);
+}
+
+static void cq_fail(QrdmaEngine *engine, QrdmaCq *cq,
+                    enum qrdma_queue_error syndrome)
+{
+    struct qrdma_eqe event = {
+        .number = qrdma_le32(cq->number),
+        .type = QRDMA_EVENT_CQ_ERROR,
+        .syndrome = qrdma_le16(syndrome),
+    };
+
+    cq->error = true;
+    qrdma_guest_error(engine, "CQ %u: error %d", cq->number, syndrome);
+    qrdma_event_post(engine, &event);
+    for (GList *link = cq->work_queues.head; link; link = link->next) {
+        qrdma_qp_fail(engine, link->data, QRDMA_QUEUE_ERROR_CQ);
+    }
+}
+
+void qrdma_cq_post(QrdmaEngine *engine, QrdmaCq *cq, struct qrdma_cqe *cqe)
+{
+    bool solicited = (cqe->flags & QRDMA_CQE_FLAG_SOLICITED) ||
+                     cqe->status != QRDMA_CQE_SUCCESS;
+
+    if (cq->error || !qrdma_engine_running(engine)) {
+        return;
+    }
+    if (cq->producer - cq->consumer >= cq->ring.entries) {
+        cq_fail(engine, cq, QRDMA_QUEUE_ERROR_OVERRUN);
+        return;
+    }
+    cqe->phase = qrdma_ring_phase(&cq->ring, cq->producer);
+    if (!qrdma_ring_write(engine, &cq->ring, cq->producer, cqe)) {
+        cq_fail(engine, cq, QRDMA_QUEUE_ERROR_DMA);
+        return;
+    }
+    cq->producer++;
+    if (cq->armed || (cq->armed_solicited && solicited)) {
+        send_completion_event(engine, cq, false);
+    }
+}
+
+void qrdma_cq_consumed(QrdmaEngine *engine, QrdmaCq *cq, uint32_t consumer,
+                       unsigned arm)
+{
+    cq->consumer = consumer;
+    if (arm == QRDMA_DOORBELL_ARM_SOLICITED) {
+        cq->armed_solicited = true;
+    } else if (arm == QRDMA_DOORBELL_ARM_NEXT) {
+        cq->armed = true;
+        if (cq->consumer != cq->producer) {
+            send_completion_event(engine, cq, true);
+        }
+    }
+}
+
+void qrdma_cq_free(QrdmaEngine *engine, QrdmaCq *cq)
+{
+    qrdma_event_cancel(&cq->completion);
+    qrdma_event_cancel(&cq->bad_doorbell);
+    cq->eq->users--;
+    engine->queues->eqs[QRDMA_ASYNC_EQN]->users--;
+    engine->queues->cqs[cq->number] = NULL;
+    qrdma_ring_release(engine, &cq->ring);
+    g_free(cq);
+}
+
+static enum qrdma_status check_create(QrdmaEngine *engine, uint32_t number,
+                                      const struct qrdma_cqc *in)
+{
+    if (number >= QRDMA_MAX_CQS) {
+        return QRDMA_STATUS_BAD_NUMBER;
+    }
+    if (qrdma_cq_find(engine, number)) {
+        return QRDMA_STATUS_IN_USE;
+    }
+    if (in->consumer || in->producer || in->flags ||
+        !qrdma_is_zero(in->reserved, sizeof(in->reserved))) {
+        return QRDMA_STATUS_BAD_RESERVED;
+    }
+    if (!qrdma_eq_find(engine, QRDMA_ASYNC_EQN) ||
+        !qrdma_eq_find(engine, qrdma_le32(in->eqn))) {
+        return QRDMA_STATUS_BAD_EQN;
+    }
+    if (qrdma_le32(in->doorbell_page) >= QRDMA_DOORBELL_PAGES) {
+        return QRDMA_STATUS_BAD_DOORBELL_PAGE;
+    }
+    return QRDMA_STATUS_OK;
+}
+
+enum qrdma_status qrdma_cmd_create_cq(QrdmaEngine *engine,
+                                      const QrdmaCommandCall *call)
+{
+    const struct qrdma_cqc *in = call->input;
+    enum qrdma_status status = check_create(engine, call->number, in);
+    QrdmaRing ring;
+    QrdmaCq *cq;
+
+    if (status != QRDMA_STATUS_OK) {
+        return status;
+    }
+    status = qrdma_ring_setup(engine, &in->ring, &cq_limits, &ring);
+    if (status != QRDMA_STATUS_OK) {
+        return status;
+    }
+    cq = g_new0(QrdmaCq, 1);
+    cq->number = call->number;
+    cq->ring = ring;
+    cq->eq = qrdma_eq_find(engine, qrdma_le32(in->eqn));
+    cq->doorbell_page = qrdma_le32(in->doorbell_page);
+    g_queue_init(&cq->work_queues);
+    cq->eq->users++;
+    engine->queues->eqs[QRDMA_ASYNC_EQN]->users++;
+    engine->queues->cqs[cq->number] = cq;
+    return QRDMA_STATUS_OK;
+}
+
+/* The CQ that a command names, or why there is none. */
+static enum qrdma_status find_named(QrdmaEngine *engine, uint32_t number,
+                                    QrdmaCq **cq)
+{
+    if (number >= QRDMA_MAX_CQS) {
+        return QRDMA_STATUS_BAD_NUMBER;
+    }
+    *cq = qrdma_cq_find(engine, number);
+    return *cq ? QRDMA_STATUS_OK : QRDMA_STATUS_NO_OBJECT;
+}
+
+enum qrdma_status qrdma_cmd_modify_cq(QrdmaEngine *engine,
+                                      const QrdmaCommandCall *call)
+{
+    const struct qrdma_cqc *in = call->input;
+    QrdmaCq *cq;
+    QrdmaEq *eq;
+    bool waiting;
+    enum qrdma_status status = find_named(engine, call->number, &cq);
+
+    if (status != QRDMA_STATUS_OK) {
+        return status;
+    }
+    if (!qrdma_is_zero(in->reserved, sizeof(in->reserved))) {
+        return QRDMA_STATUS_BAD_RESERVED;
+    }
+    eq = qrdma_eq_find(engine, qrdma_le32(in->eqn));
+    if (!eq) {
+        return QRDMA_STATUS_BAD_EQN;
+    }
+    /* A completion event that waits for room moves along. */
+    waiting = cq->completion.eq;
+    qrdma_event_cancel(&cq->completion);
+    cq->eq->users--;
+    cq->eq = eq;
+    cq->eq->users++;
+    cq->doorbell_reported = false;
+    if (waiting) {
+        qrdma_event_pend(engine, eq, &cq->completion, &cq->completion.event,
+                         false);
+    }
+    return QRDMA_STATUS_OK;
+}
+
+enum qrdma_status qrdma_cmd_query_cq(QrdmaEngine *engine,
+                                     const QrdmaCommandCall *call)
+{
+    struct qrdma_cqc *out = call->output;
+    QrdmaCq *cq;
+    enum qrdma_status status = find_named(engine, call->number, &cq);
+
+    if (status != QRDMA_STATUS_OK) {
+        return status;
+    }
+    qrdma_ring_describe(&cq->ring, &out->ring);
+    out->eqn = qrdma_le32(cq->eq->number);
+    out->doorbell_page = qrdma_le32(cq->doorbell_page);
+    out->consumer = qrdma_le32(cq->consumer);
+    out->producer = qrdma_le32(cq->producer);
+    out->flags = qrdma_le32((cq->armed ? QRDMA_CQ_ARMED : 0) |
+                            (cq->armed_solicited ?
+                             QRDMA_CQ_ARMED_SOLICITED : 0) |
+                            (cq->error ? QRDMA_CQ_ERROR : 0));
+    return QRDMA_STATUS_OK;
+}
+
+enum qrdma_status qrdma_cmd_destroy_cq(QrdmaEngine *engine,
+                                       const QrdmaCommandCall *call)
+{
+    QrdmaCq *cq;
+    enum qrdma_status status = find_named(engine, call->number, &cq);
+
+    if (status != QRDMA_STATUS_OK) {
+        return status;
+    }
+    if (!g_queue_is_empty(&cq->work_queues)) {
+        return QRDMA_STATUS_IN_USE;
+    }
+    qrdma_cq_free(engine, cq);
+    return QRDMA_STATUS_OK;
+}

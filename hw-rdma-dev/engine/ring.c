@@ -1,0 +1,201 @@
+/*
+ * qrdma engine: memory of queue rings.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "engine-internal.h"
+#include "queues-internal.h"
+
+#define RING_PAGE_SIZE (1u << QRDMA_LOG_PAGE_SIZE_MIN)
+
+/* Pages of a ring; log_entries and log_stride are within their limits. */
+static uint32_t pages_needed(unsigned log_entries, unsigned log_stride)
+{
+    uint64_t bytes = 1ull << (log_entries + log_stride);
+
+    return (bytes + RING_PAGE_SIZE - 1) >> QRDMA_LOG_PAGE_SIZE_MIN;
+}
+
+static enum qrdma_status check_shape(const struct qrdma_ring *description,
+                                     const QrdmaRingLimits *limits)
+{
+    if (description->reserved) {
+        return QRDMA_STATUS_BAD_RESERVED;
+    }
+    if (description->level > 1) {
+        return QRDMA_STATUS_BAD_LEVEL;
+    }
+    if (description->log_page_size != QRDMA_LOG_PAGE_SIZE_MIN) {
+        return QRDMA_STATUS_BAD_PAGE_SIZE;
+    }
+    if (description->log_entries > QRDMA_LOG_MAX_RING_ENTRIES ||
+        description->log_entries < limits->log_entries_min ||
+        description->log_stride < limits->log_stride_min ||
+        description->log_stride > limits->log_stride_max) {
+        return QRDMA_STATUS_BAD_RING;
+    }
+    if (qrdma_le32(description->num_pages) !=
+        pages_needed(description->log_entries, description->log_stride)) {
+        return QRDMA_STATUS_BAD_RING;
+    }
+    return QRDMA_STATUS_OK;
+}
+
+static enum qrdma_status set_contiguous(const struct qrdma_ring *description,
+                                        QrdmaRing *ring)
+{
+    uint64_t base = qrdma_le64(description->base);
+    uint64_t bytes = (uint64_t)ring->num_pages << QRDMA_LOG_PAGE_SIZE_MIN;
+
+    if (description->pble_index) {
+        return QRDMA_STATUS_BAD_PBLE_INDEX;
+    }
+    if (base & (RING_PAGE_SIZE - 1)) {
+        return QRDMA_STATUS_BAD_ALIGNMENT;
+    }
+    if (base > UINT64_MAX - (bytes - 1)) {
+        return QRDMA_STATUS_BAD_RING;
+    }
+    ring->base = base;
+    return QRDMA_STATUS_OK;
+}
+
+/* Every page of a ring must be there, and the card may read and write it. */
+static enum qrdma_status resolve_pages(QrdmaEngine *engine, QrdmaRing *ring)
+{
+    if (!qrdma_hmc_read(engine, ring->pble_index, ring->num_pages,
+                        ring->pages)) {
+        return QRDMA_STATUS_HMC_ERROR;
+    }
+    for (uint32_t i = 0; i < ring->num_pages; i++) {
+        uint64_t pble = ring->pages[i];
+
+        if (qrdma_pble_check(pble, QRDMA_LOG_PAGE_SIZE_MIN) !=
+            QRDMA_PBLE_GOOD ||
+            (pble & QRDMA_PBLE_PRESENT) != QRDMA_PBLE_PRESENT) {
+            return QRDMA_STATUS_BAD_ENTRY;
+        }
+        ring->pages[i] = pble & QRDMA_PBLE_ADDRESS;
+    }
+    return QRDMA_STATUS_OK;
+}
+
+static enum qrdma_status set_paged(QrdmaEngine *engine,
+                                   const struct qrdma_ring *description,
+                                   QrdmaRing *ring)
+{
+    uint32_t index = qrdma_le32(description->pble_index);
+    QrdmaQueues *queues = engine->queues;
+    enum qrdma_status status;
+
+    if (description->base) {
+        return QRDMA_STATUS_BAD_RESERVED;
+    }
+    if (index % QRDMA_PBLES_PER_UNIT ||
+        !qrdma_hmc_in_space(index, ring->num_pages)) {
+        return QRDMA_STATUS_BAD_PBLE_INDEX;
+    }
+    /* Many rings may name the same PBLEs, so guest memory is no bound. */
+    if (ring->num_pages > QRDMA_MAX_RING_PAGES - queues->ring_pages) {
+        return QRDMA_STATUS_NO_RESOURCES;
+    }
+    if (!qrdma_hmc_hold(engine, index, ring->num_pages)) {
+        return QRDMA_STATUS_HMC_ERROR;
+    }
+    ring->pble_index = index;
+    ring->pages = g_new(uint64_t, ring->num_pages);
+    status = resolve_pages(engine, ring);
+    if (status != QRDMA_STATUS_OK) {
+        g_free(ring->pages);
+        qrdma_hmc_release(engine, index, ring->num_pages);
+        return status;
+    }
+    queues->ring_pages += ring->num_pages;
+    return QRDMA_STATUS_OK;
+}
+
+enum qrdma_status qrdma_ring_setup(QrdmaEngine *engine,
+                                   const struct qrdma_ring *description,
+                                   const QrdmaRingLimits *limits,
+                                   QrdmaRing *ring)
+{
+    enum qrdma_status status = check_shape(description, limits);
+
+    *ring = (QrdmaRing) { 0 };
+    if (status != QRDMA_STATUS_OK) {
+        return status;
+    }
+    ring->level = description->level;
+    ring->log_entries = description->log_entries;
+    ring->log_stride = description->log_stride;
+    ring->entries = 1u << ring->log_entries;
+    ring->num_pages = pages_needed(ring->log_entries, ring->log_stride);
+    if (ring->level == 0) {
+        status = set_contiguous(description, ring);
+    } else {
+        status = set_paged(engine, description, ring);
+    }
+    if (status != QRDMA_STATUS_OK) {
+        *ring = (QrdmaRing) { 0 };
+    }
+    return status;
+}
+
+void qrdma_ring_release(QrdmaEngine *engine, QrdmaRing *ring)
+{
+    if (ring->pages) {
+        qrdma_hmc_release(engine, ring->pble_index, ring->num_pages);
+        engine->queues->ring_pages -= ring->num_pages;
+        g_free(ring->pages);
+    }
+    *ring = (QrdmaRing) { 0 };
+}
+
+void qrdma_ring_describe(const QrdmaRing *ring, struct qrdma_ring *description)
+{
+    *description = (struct qrdma_ring) { 0 };
+    if (ring->entries) {
+        description->base = qrdma_le64(ring->base);
+        description->pble_index = qrdma_le32(ring->pble_index);
+        description->num_pages = qrdma_le32(ring->num_pages);
+        description->level = ring->level;
+        description->log_page_size = QRDMA_LOG_PAGE_SIZE_MIN;
+        description->log_entries = ring->log_entries;
+        description->log_stride = ring->log_stride;
+    }
+}
+
+/* Strides are powers of two up to 512: an entry lies in one page. */
+static uint64_t entry_address(const QrdmaRing *ring, uint32_t counter)
+{
+    uint64_t offset = (uint64_t)(counter & (ring->entries - 1))
+                      << ring->log_stride;
+
+    if (!ring->pages) {
+        return ring->base + offset;
+    }
+    return ring->pages[offset >> QRDMA_LOG_PAGE_SIZE_MIN] +
+           (offset & (RING_PAGE_SIZE - 1));
+}
+
+bool qrdma_ring_read(QrdmaEngine *engine, const QrdmaRing *ring,
+                     uint32_t counter, void *entry)
+{
+    return qrdma_dma_read(engine, entry_address(ring, counter), entry,
+                          1u << ring->log_stride);
+}
+
+bool qrdma_ring_write(QrdmaEngine *engine, const QrdmaRing *ring,
+                      uint32_t counter, const void *entry)
+{
+    uint64_t address = entry_address(ring, counter);
+    size_t body = (1u << ring->log_stride) - sizeof(uint64_t);
+    const uint8_t *bytes = entry;
+
+    if (!qrdma_dma_write(engine, address, bytes, body)) {
+        return false;
+    }
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    return qrdma_dma_write(engine, address + body, bytes + body,
+                           sizeof(uint64_t));
+}

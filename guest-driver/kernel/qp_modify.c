@@ -147,7 +147,7 @@ static void qrdma_fill_modify(struct qrdma_modify_qp *in,
 {
 	struct qrdma_qpc *context = &in->context;
 
-	/* Only what the mask names: the card insists on zero elsewhere. */
+	/* Only what the mask names; the rest stays zero. */
 	in->mask = cpu_to_le64(qrdma_qp_mask(mask));
 	if (mask & IB_QP_STATE)
 		context->state = qrdma_qp_states[attr->qp_state];

@@ -132,7 +132,7 @@ device=$(card_device)
 gid=$(ipv4_gid "$device")
 [ -n "$gid" ] || bail_out "$device has no IPv4 GID"
 
-ibv_devices >"$folder/devices" 2>&1 && grep -q "[[:space:]]$device[[:space:]]" "$folder/devices"
+ibv_devices >"$folder/devices" 2>&1 && grep -q "[[:space:]]${device}[[:space:]]" "$folder/devices"
 ok $? "ibv_devices: lists $device" "$folder/devices"
 
 ibv_devinfo -v -d "$device" >"$folder/devinfo" 2>&1

@@ -58,6 +58,15 @@ QrdmaMkc region_query(TestCard *card, uint32_t index)
     return mkc;
 }
 
+void region_assert_same(const QrdmaMkc *one, const QrdmaMkc *other)
+{
+    struct qrdma_mkc first, second;
+
+    qrdma_mkc_encode(one, &first);
+    qrdma_mkc_encode(other, &second);
+    g_assert_cmpmem(&first, sizeof(first), &second, sizeof(second));
+}
+
 void region_set_leaves(TestCard *card, const QrdmaMkc *mkc,
                        uint32_t first_leaf)
 {

@@ -33,6 +33,8 @@ enum qrdma_status region_create(TestCard *card, uint32_t index,
                                 const QrdmaMkc *mkc);
 QrdmaMkc region_query(TestCard *card, uint32_t index);
 
+void region_assert_same(const QrdmaMkc *one, const QrdmaMkc *other);
+
 /*
  * CPU writes. Level 2 wants its leaves set up first: leaf i at `first_leaf` +
  * 512 i, absent.

@@ -263,8 +263,7 @@ static void test_bound_qp(void *obj, void *data, QGuestAllocator *alloc)
                     QRDMA_CQE_SUCCESS);
 }
 
-/* An access that is refused at its end writes nothing before it... or a whole
- * number of packets: never a byte of the page that is refused. */
+/* A message that meets an absent page writes nothing on it, nor beyond. */
 static void test_partly_absent(void *obj, void *data, QGuestAllocator *alloc)
 {
     Access a;

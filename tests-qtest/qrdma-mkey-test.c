@@ -170,7 +170,7 @@ static void test_misaligned_block(void *obj, void *data,
     struct qrdma_mkc mkc = contiguous(27, 0x40200000, 64 * MiB, 0x80200000);
 
     qrdma_start(q);
-    g_assert_cmpint(create(q, INDEX, &mkc), ==, QRDMA_STATUS_BAD_ENTRY);
+    g_assert_cmpint(create(q, INDEX, &mkc), ==, QRDMA_STATUS_BAD_ALIGNMENT);
 }
 
 /* Index 0 is never valid; the last index is. */

@@ -29,6 +29,8 @@ CONFIGURE = [
     "--target-list=x86_64-softmmu", "--without-default-features", "--enable-fdt=system",
     "--enable-tcg", "--enable-kvm", "--disable-docs", "--disable-install-blobs",
     "--enable-werror", "--disable-download",
+    # Firmware is the host's packages'; QEMU's source package has none.
+    "--firmwarepath=/usr/share/seabios:/usr/share/qemu:/usr/lib/ipxe/qemu",
 ]
 
 
@@ -56,8 +58,11 @@ def build(trees: Trees) -> None:
     folder = trees.qemu_build()
     with Step("qemu", f"QEMU with the card, in {folder}") as step:
         copy_sources(trees)
-        if not (folder / "build/build.ninja").exists():
+        configured = stamps.key("qemu-configure", *CONFIGURE)
+        if not stamps.is_current(folder.name + "-configure", configured) \
+                or not (folder / "build/build.ninja").exists():
             configure(folder, step)
+            stamps.record(folder.name + "-configure", configured)
         ninja = ["ninja", "-C", folder / "build"]
         step.run([*ninja, "build.ninja"])
         step.run([*ninja, "qemu-system-x86_64", *qtests(trees)])

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Finds what a kernel says on its console when something is wrong."""
+
+from __future__ import annotations
+
+import re
+
+# What the kernel prints for bugs that it finds in itself. A program that fails
+# on purpose prints none of these.
+PROBLEMS = re.compile(
+    r"WARNING: |BUG: |kernel BUG at|Oops|Call Trace:|Kernel panic|KASAN|UBSAN|"
+    r"possible recursive locking|possible circular locking|INFO: task .* blocked|"
+    r"INFO: rcu|general protection|kmemleak: \d+ new|DMAR: \[|DMAR: .*[Ff]ault|"
+    r"DMA-API: |scheduling while atomic|sleeping function called|"
+    r"refcount_t: |list_(add|del) corruption|Out of memory: Killed|nobody cared|"
+    r"bad page|soft lockup|segfault at|invoked oom-killer|left.* leaked")
+CONTEXT_LINES = 12
+MARK = re.compile(r"qrdma session: (\S+) begins")
+
+
+def problems(console: str) -> dict[str, list[str]]:
+    """The problems found, with some lines of context, by the program that ran.
+
+    What came before the first program is under the empty name.
+    """
+    found: dict[str, list[str]] = {}
+    program = ""
+    remaining = 0
+    for line in console.splitlines():
+        mark = MARK.search(line)
+        if mark:
+            program, remaining = mark[1], 0
+        if PROBLEMS.search(line):
+            remaining = max(remaining, CONTEXT_LINES)
+        if remaining > 0:
+            found.setdefault(program, []).append(line.rstrip())
+            remaining -= 1
+    return found

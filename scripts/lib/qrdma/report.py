@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The report over a run: for people, and as JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from .checks import Value, Verdict
+from .errors import Failure
+from .flows import Flow
+from .guest import Result
+from .progress import elapsed
+
+SCHEMA = 1
+# Counts that can be added up over a flow's checks.
+COUNTS = ("right", "refused", "wrong")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A flow that was run."""
+
+    flow: Flow
+    result: Result
+    verdict: Verdict
+    logs: list[Path]
+
+    def word(self) -> str:
+        if self.verdict.skipped:
+            return "skipped"
+        return "held" if self.verdict.held else "FAILED"
+
+
+def text(outcomes: list[Outcome]) -> str:
+    """A block a flow: its line, then its checks with their figures, then problems."""
+    lines: list[str] = []
+    for outcome in outcomes:
+        lines += ["", headline(outcome)]
+        for check in outcome.verdict.checks:
+            mark = "-" if check.skipped else "+" if check.passed else "!"
+            lines.append(f"    {mark} {check.description}{_reason(check.reason)}")
+            if check.figures:
+                lines.append(f"        {figures(check.figures)}")
+        lines += [f"    ! {problem}" for problem in outcome.verdict.problems]
+        lines += [f"      | {line}" for line in outcome.result.console]
+        if outcome.verdict.skipped:
+            lines.append(f"    - skipped: {outcome.verdict.skip_reason}")
+        if outcome.verdict.problems:
+            lines.append("      logs: " + " ".join(str(log) for log in outcome.logs))
+    return "\n".join(lines[1:])
+
+
+def headline(outcome: Outcome) -> str:
+    """One line: the flow, its verdict, what it shows, its sums."""
+    checks = [check for check in outcome.verdict.checks if not check.skipped]
+    passed = sum(check.passed for check in checks)
+    parts = [f"{passed} of {len(checks)} checks"]
+    totals = sums(outcome.verdict)
+    if totals:
+        parts.append(", ".join(f"{name} {count}" for name, count in totals.items()))
+    parts.append(elapsed(outcome.result.seconds))
+    return (f"{outcome.word():8} {outcome.flow.name:12} {outcome.flow.shows}\n"
+            f"         {'':12} {'; '.join(parts)}")
+
+
+def sums(verdict: Verdict) -> dict[str, int]:
+    """The accesses that the flow counted, by what became of them."""
+    result: dict[str, int] = {}
+    for name in COUNTS:
+        values = [value for check in verdict.checks
+                  if isinstance(value := check.figures.get(name), int)]
+        if values:
+            result[name] = sum(values)
+    return result
+
+
+def figures(values: dict[str, Value]) -> str:
+    return "  ".join(f"{name} {value}" for name, value in values.items())
+
+
+def _reason(reason: str) -> str:
+    return f" ({reason})" if reason else ""
+
+
+def verdict_line(outcomes: list[Outcome]) -> str:
+    """The last line: what all of it amounts to."""
+    failed = [outcome.flow.name for outcome in outcomes if outcome.verdict.problems]
+    skipped = [outcome.flow.name for outcome in outcomes if outcome.verdict.skipped]
+    if failed:
+        return f"FAILED: {', '.join(failed)} did not hold"
+    if skipped:
+        return f"NOT SHOWN: {', '.join(skipped)} could not be run; the others held"
+    wrong = [counts["wrong"] for outcome in outcomes if "wrong" in (counts := sums(outcome.verdict))]
+    seen = "; no access saw wrong data" if wrong else ""
+    names = ", ".join(outcome.flow.name for outcome in outcomes)
+    return f"HELD: {names}{seen}; the guest's console is clean"
+
+
+def holds(outcomes: list[Outcome]) -> bool:
+    return all(outcome.verdict.held for outcome in outcomes)
+
+
+def as_json(outcomes: list[Outcome], versions: dict[str, str]) -> str:
+    """The same for programs."""
+    return json.dumps({
+        "schema": SCHEMA,
+        "held": holds(outcomes),
+        "verdict": verdict_line(outcomes),
+        "versions": versions,
+        "flows": [_flow(outcome) for outcome in outcomes],
+    }, indent=2) + "\n"
+
+
+def _flow(outcome: Outcome) -> dict:
+    return {
+        "name": outcome.flow.name,
+        "shows": outcome.flow.shows,
+        "verdict": outcome.word().lower(),
+        "seconds": round(outcome.result.seconds, 1),
+        "sums": sums(outcome.verdict),
+        "checks": [{"description": check.description, "passed": check.passed,
+                    "skipped": check.skipped, "reason": check.reason,
+                    "figures": check.figures} for check in outcome.verdict.checks],
+        "problems": outcome.verdict.problems,
+        "console": outcome.result.console,
+        "logs": [str(log) for log in outcome.logs],
+    }
+
+
+def check_writable(path: Path) -> None:
+    """Fails before the work, not after it, when the file cannot be written."""
+    existed = path.exists()
+    try:
+        with path.open("a"):
+            pass
+        if not existed:
+            path.unlink()
+    except OSError as error:
+        raise Failure(f"cannot write the JSON file {path}: {error.strerror}",
+                      advice="name a file in a folder that exists and can be written") from error
+
+
+def write_json(path: Path, content: str) -> None:
+    """All of it or nothing of it. A device such as /dev/stdout is written to as it is."""
+    try:
+        if path.exists() and not path.is_file():
+            path.write_text(content)
+            return
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        temporary.write_text(content)
+        temporary.replace(path)
+    except OSError as error:
+        raise Failure(f"cannot write the JSON file {path}: {error.strerror}") from error

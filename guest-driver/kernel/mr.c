@@ -4,7 +4,9 @@
  */
 #include <linux/overflow.h>
 #include <linux/slab.h>
+#include <net/netlink.h>
 #include <rdma/uverbs_ioctl.h>
+#include <uapi/rdma/rdma_netlink.h>
 
 #include "region.h"
 #include "trace.h"
@@ -377,4 +379,19 @@ int qrdma_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	}
 	qrdma_mr_free(mr);
 	return 0;
+}
+
+/* ------------------------------------------------------------ introspection */
+
+/* `rdma resource show mr -r`: the context as the card has it. */
+int qrdma_fill_res_mr_entry_raw(struct sk_buff *msg, struct ib_mr *ibmr)
+{
+	struct qrdma_mr *mr = to_qmr(ibmr);
+	struct qrdma_mkc mkc;
+	int ret;
+
+	ret = qrdma_mkey_query(mr_to_qdev(mr), mr->key, &mkc);
+	if (ret)
+		return ret;
+	return nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(mkc), &mkc);
 }

@@ -14,6 +14,7 @@ struct ib_pd;
 struct ib_udata;
 struct qrdma_dev;
 struct qrdma_eqe;
+struct sk_buff;
 struct uverbs_attr_bundle;
 
 /* -------------------------------------------------------------- pble.c */
@@ -76,6 +77,7 @@ struct ib_mr *qrdma_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 				  u64 length, u64 virt_addr, int access,
 				  struct ib_pd *pd, struct ib_udata *udata);
 int qrdma_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+int qrdma_fill_res_mr_entry_raw(struct sk_buff *msg, struct ib_mr *ibmr);
 
 struct uapi_definition;
 /* For ib_device.driver_def: how user space asks for a dynamic dma-buf region. */

@@ -27,6 +27,7 @@ const struct ib_device_ops qrdma_device_ops = {
 	.destroy_cq = qrdma_destroy_cq,
 	.destroy_qp = qrdma_destroy_qp,
 	.disassociate_ucontext = qrdma_disassociate_ucontext,
+	.fill_res_mr_entry_raw = qrdma_fill_res_mr_entry_raw,
 	.get_dev_fw_str = qrdma_get_dev_fw_str,
 	.get_dma_mr = qrdma_get_dma_mr,
 	.get_link_layer = qrdma_get_link_layer,

@@ -37,8 +37,8 @@ static void report_counter(QrdmaEngine *engine, enum qrdma_event type,
     if (!*reported) {
         *reported = true;
         qrdma_guest_error(engine, "%s %u: doorbell with a counter outside "
-                          "the ring", type == QRDMA_EVENT_CQ_ERROR ? "CQ" : "QP",
-                          number);
+                          "the ring",
+                          type == QRDMA_EVENT_CQ_ERROR ? "CQ" : "QP", number);
         qrdma_event_pend(engine, qrdma_eq_find(engine, QRDMA_ASYNC_EQN),
                          pending, &event, true);
     }
@@ -76,7 +76,7 @@ static bool ring_qp(QrdmaEngine *engine, uint32_t page, uint32_t low,
                          counter)) {
         return false;
     }
-    /* Receive WQEs are looked for when a message comes, and flushed in error. */
+    /* Receive WQEs are taken when a message comes, and flushed in error. */
     if (send || qp->state == QRDMA_QP_ERROR) {
         qrdma_qp_ready(engine, qp);
     }

@@ -111,5 +111,7 @@ void qrdma_engine_doorbell(QrdmaEngine *engine, uint32_t page,
 {
     if (qrdma_engine_running(engine)) {
         qrdma_queues_doorbell(engine, page, offset, value, size);
+    } else {
+        qrdma_doorbell_ignored(engine);
     }
 }

@@ -25,6 +25,7 @@
 
 #define STATES (QRDMA_QP_ERROR + 1)
 #define PSN_MASK 0xffffffu
+#define QPN_MASK 0xffffffu
 #define FLOW_LABEL_MASK 0xfffffu
 #define REMOTE_FLAGS (QRDMA_QP_REMOTE_READ | QRDMA_QP_REMOTE_WRITE | \
                       QRDMA_QP_REMOTE_ATOMIC)
@@ -92,7 +93,7 @@ static const Transition rc_transitions[STATES][STATES] = {
     },
 };
 
-/* A UMR queue has no other end: its changes are those of RC, with no attributes. */
+/* A UMR queue has no other end: the changes of RC, without attributes. */
 static Transition find_transition(const QrdmaQp *qp, enum qrdma_qp_state to)
 {
     Transition transition = rc_transitions[qp->state][to];
@@ -104,7 +105,7 @@ static Transition find_transition(const QrdmaQp *qp, enum qrdma_qp_state to)
     return transition;
 }
 
-/* ----------------------------------------------------------- work in flight */
+/* ---------------------------------------------------------- work in flight */
 
 /* Let go of the other end's responder; it keeps its receive WQE. */
 static void leave_responder(QrdmaQp *qp)
@@ -125,8 +126,8 @@ static void cancel_fault(QrdmaQp *qp)
 }
 
 /*
- * The responder stops in the middle of a message. Its requester finds nobody any
- * more: what is in flight, or suspended, is not for this responder's memory now.
+ * The responder stops in the middle of a message. Its requester finds nobody
+ * any more: what is in flight, or suspended, must not touch its memory now.
  */
 static void leave_requester(QrdmaEngine *engine, QrdmaQp *qp)
 {
@@ -164,7 +165,7 @@ void qrdma_qp_drop_work(QrdmaEngine *engine, QrdmaQp *qp)
     qrdma_qp_not_ready(engine, qp);
 }
 
-/* ------------------------------------------------------------------- states */
+/* ------------------------------------------------------------------ states */
 
 static void set_state(QrdmaEngine *engine, QrdmaQp *qp,
                       enum qrdma_qp_state state)
@@ -220,7 +221,7 @@ static void to_reset(QrdmaEngine *engine, QrdmaQp *qp)
     set_state(engine, qp, QRDMA_QP_RESET);
 }
 
-/* ------------------------------------------------------------------- modify */
+/* ------------------------------------------------------------------ modify */
 
 static bool in_range(const struct qrdma_qpc *in, uint64_t mask)
 {
@@ -231,7 +232,7 @@ static bool in_range(const struct qrdma_qpc *in, uint64_t mask)
              qrdma_le32(in->flow_label) > FLOW_LABEL_MASK) &&
            !((mask & PATH_MTU) && (in->path_mtu < 1 || in->path_mtu > 5)) &&
            !((mask & REMOTE_QPN) && (remote_qpn < QRDMA_FIRST_QPN ||
-                                     remote_qpn > QRDMA_DOORBELL_NUMBER_MASK)) &&
+                                     remote_qpn > QPN_MASK)) &&
            !((mask & SEND_PSN) && qrdma_le32(in->send_psn) > PSN_MASK) &&
            !((mask & RECEIVE_PSN) && qrdma_le32(in->receive_psn) > PSN_MASK) &&
            !((mask & RETRY_COUNT) && in->retry_count > 7) &&
@@ -367,7 +368,7 @@ enum qrdma_status qrdma_cmd_modify_qp(QrdmaEngine *engine,
     return QRDMA_STATUS_OK;
 }
 
-/* --------------------------------------------------------------- page fault */
+/* -------------------------------------------------------------- page fault */
 
 enum qrdma_status qrdma_cmd_resume_page_fault(QrdmaEngine *engine,
                                               const QrdmaCommandCall *call)

@@ -41,7 +41,7 @@ enum qrdma_status qrdma_qp_find_named(QrdmaEngine *engine, uint32_t number,
     return *qp ? QRDMA_STATUS_OK : QRDMA_STATUS_NO_OBJECT;
 }
 
-/* ------------------------------------------------------- create and destroy */
+/* ------------------------------------------------------ create and destroy */
 
 /* Fields that a create does not take, and the card gives in a query. */
 static bool untaken_are_zero(const struct qrdma_qpc *in)
@@ -203,7 +203,7 @@ enum qrdma_status qrdma_cmd_destroy_qp(QrdmaEngine *engine,
     return status;
 }
 
-/* -------------------------------------------------------------------- query */
+/* ------------------------------------------------------------------- query */
 
 static void encode_attributes(const QrdmaQpAttributes *attributes,
                               struct qrdma_qpc *out)

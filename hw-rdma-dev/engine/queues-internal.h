@@ -57,8 +57,8 @@ void qrdma_eq_request_work(QrdmaEngine *engine, QrdmaEq *eq);
 void qrdma_eq_work(QrdmaEngine *engine, QrdmaEq *eq);
 
 /*
- * Have an event delivered, at once where there is room unless `later`; a pending
- * event that waits already keeps its place and takes the new contents.
+ * Have an event delivered, at once where there is room unless `later`. One that
+ * waits already keeps its place and takes the new contents.
  */
 void qrdma_event_pend(QrdmaEngine *engine, QrdmaEq *eq,
                       QrdmaPendingEvent *pending,
@@ -116,7 +116,7 @@ typedef struct QrdmaWorkQueue {
 
 /* Which queue's memory or key an access concerns. */
 typedef enum QrdmaSideKind {
-    QRDMA_SIDE_NONE,            /* no memory: inline data, or an empty message */
+    QRDMA_SIDE_NONE,            /* no memory: inline data, empty message */
     QRDMA_SIDE_LOCAL,           /* segments of the requester's WQE */
     QRDMA_SIDE_REMOTE,          /* remote key and address of the WQE */
     QRDMA_SIDE_RECEIVE,         /* segments of the responder's receive WQE */
@@ -255,7 +255,7 @@ bool qrdma_qp_flush_turn(QrdmaEngine *engine, QrdmaQp *qp);
 
 /* --------------------------------------------------------------- requester */
 
-/* Do a bounded piece of a send queue's work; true if there is more to do now. */
+/* A turn: a bounded piece of work; true if there is more to do now. */
 bool qrdma_send_turn(QrdmaEngine *engine, QrdmaQp *qp);
 
 /* End the accesses of the packet in flight; no data moves. */

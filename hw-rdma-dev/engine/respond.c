@@ -1,8 +1,8 @@
 /*
  * qrdma engine: the responder of a reliable connection.
  *
- * Both ends are in this card, so the requester asks the responder directly. What
- * it is told is what the wire would tell it.
+ * Both ends are in this card, so the requester asks the responder directly.
+ * What it is told is what the wire would tell it.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -23,7 +23,7 @@ uint64_t qrdma_rnr_delay(uint8_t code)
     return rnr_delays[code % G_N_ELEMENTS(rnr_delays)] * 10000ull;
 }
 
-/* -------------------------------------------------------------------- events */
+/* ------------------------------------------------------------------ events */
 
 uint8_t qrdma_access_event_flags(const QrdmaSide *side)
 {
@@ -58,7 +58,7 @@ void qrdma_access_event(QrdmaEngine *engine, const QrdmaSide *side,
     qrdma_event_post(engine, &event);
 }
 
-/* ------------------------------------------------------------- receive queue */
+/* ----------------------------------------------------------- receive queue */
 
 static void complete_receive_in_error(QrdmaEngine *engine, QrdmaQp *responder,
                                       struct qrdma_cqe *cqe)
@@ -98,7 +98,7 @@ static QrdmaAnswer take_receive(QrdmaEngine *engine, QrdmaQp *responder)
     return QRDMA_ANSWER_OK;
 }
 
-/* -------------------------------------------------------------------- begin */
+/* ------------------------------------------------------------------- begin */
 
 QrdmaQp *qrdma_respond_find(QrdmaEngine *engine, QrdmaQp *requester)
 {
@@ -179,7 +179,7 @@ QrdmaAnswer qrdma_respond_begin(QrdmaEngine *engine, QrdmaQp *responder,
     const QrdmaSendRequest *request = &requester->outgoing.request;
     QrdmaAnswer answer = QRDMA_ANSWER_OK;
 
-    /* A packet out of sequence is dropped: the two ends do not belong together. */
+    /* Out of sequence, and so dropped: the two ends do not belong together. */
     if (responder->attributes.receive_psn != requester->attributes.send_psn ||
         responder->incoming.active) {
         return QRDMA_ANSWER_NONE;
@@ -201,7 +201,7 @@ QrdmaAnswer qrdma_respond_begin(QrdmaEngine *engine, QrdmaQp *responder,
     return answer;
 }
 
-/* ---------------------------------------------------------------------- end */
+/* --------------------------------------------------------------------- end */
 
 static void complete_receive(QrdmaEngine *engine, QrdmaQp *responder,
                              const QrdmaQp *requester)

@@ -53,7 +53,7 @@ void qrdma_queues_free(QrdmaEngine *engine)
     engine->queues = NULL;
 }
 
-/* ------------------------------------------------------------------ in line */
+/* ----------------------------------------------------------------- in line */
 
 void qrdma_qp_ready(QrdmaEngine *engine, QrdmaQp *qp)
 {
@@ -82,7 +82,7 @@ void qrdma_qp_wake(QrdmaEngine *engine, uint32_t qpn)
     }
 }
 
-/* ---------------------------------------------------------------- deadlines */
+/* --------------------------------------------------------------- deadlines */
 
 /* Soonest first; those of the same moment in the order they were set. */
 static gint compare_deadlines(gconstpointer left, gconstpointer right,
@@ -149,9 +149,9 @@ void qrdma_queues_timer(QrdmaEngine *engine)
     update_timer(engine);
 }
 
-/* ---------------------------------------------------------------- UMR queues */
+/* -------------------------------------------------------------- UMR queues */
 
-/* The next WQE of a UMR queue; false if there is none, or it is not readable. */
+/* Start on the next WQE; false if there is none, or it is not readable. */
 static bool begin_umr(QrdmaEngine *engine, QrdmaQp *qp)
 {
     uint8_t slot[QRDMA_UMR_WQE_SIZE];
@@ -213,7 +213,7 @@ static bool umr_turn(QrdmaEngine *engine, QrdmaQp *qp)
     return true;
 }
 
-/* ------------------------------------------------------------------ the run */
+/* ----------------------------------------------------------------- the run */
 
 static bool take_turn(QrdmaEngine *engine, QrdmaQp *qp)
 {

@@ -1,9 +1,9 @@
 /*
  * qrdma engine: the requester of a reliable connection.
  *
- * A queue has one message in work and one packet of it in flight. Each packet is
- * translated anew, so that a change of a mkey takes effect in the middle of a
- * message; without a packet latency a "packet" is as much as is moved in a turn.
+ * A queue has one message in work and one packet of it in flight. Each packet
+ * is translated anew, so that a change of a mkey takes effect in the middle of
+ * a message; without a packet latency, a packet is what is moved in one turn.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -35,7 +35,7 @@ uint32_t qrdma_send_packets(const QrdmaQp *requester)
     return length ? (length + mtu - 1) / mtu : 1;
 }
 
-/* ------------------------------------------------------------ packet's sides */
+/* ---------------------------------------------------------- packet's sides */
 
 static void end_access(QrdmaEngine *engine, QrdmaSide *side)
 {
@@ -51,7 +51,7 @@ void qrdma_send_drop_packet(QrdmaEngine *engine, QrdmaQp *qp)
     end_access(engine, &qp->packet.destination);
 }
 
-/* --------------------------------------------------------------- completions */
+/* ------------------------------------------------------------- completions */
 
 static void finish(QrdmaEngine *engine, QrdmaQp *qp)
 {
@@ -87,7 +87,7 @@ static void fail(QrdmaEngine *engine, QrdmaQp *qp,
     qrdma_qp_to_error(engine, qp);
 }
 
-/* -------------------------------------------------------------------- answers */
+/* ----------------------------------------------------------------- answers */
 
 static void wait_to_retry(QrdmaEngine *engine, QrdmaQp *qp, uint64_t delay)
 {
@@ -154,7 +154,7 @@ static void take_answer(QrdmaEngine *engine, QrdmaQp *qp, QrdmaAnswer answer,
     }
 }
 
-/* ------------------------------------------------------------ failed accesses */
+/* --------------------------------------------------------- failed accesses */
 
 static void access_failed(QrdmaEngine *engine, QrdmaQp *qp,
                           const QrdmaSide *failed,
@@ -217,7 +217,7 @@ void qrdma_send_resume(QrdmaEngine *engine, QrdmaQp *qp, bool failed)
     }
 }
 
-/* ------------------------------------------------------------- packet departs */
+/* ---------------------------------------------------------- packet departs */
 
 static void set_side(QrdmaSide *side, QrdmaSideKind kind, QrdmaQp *qp,
                      QrdmaAccessKind access, uint32_t key, uint64_t address,
@@ -237,7 +237,7 @@ static void set_side(QrdmaSide *side, QrdmaSideKind kind, QrdmaQp *qp,
     };
 }
 
-/* Next segment; lengths were checked, so that there is one while data is left. */
+/* Lengths were checked: there is a segment while there is data left. */
 static void set_segment_side(QrdmaSide *side, QrdmaSideKind kind, QrdmaQp *qp,
                              QrdmaAccessKind access,
                              const QrdmaSegments *segments,
@@ -361,7 +361,7 @@ static bool depart(QrdmaEngine *engine, QrdmaQp *qp)
            begin_access(engine, qp, &packet->destination);
 }
 
-/* ------------------------------------------------------------- packet arrives */
+/* ---------------------------------------------------------- packet arrives */
 
 static void advance(QrdmaQp *qp, const QrdmaPacket *packet)
 {
@@ -407,7 +407,7 @@ static bool arrive(QrdmaEngine *engine, QrdmaQp *qp)
     return true;
 }
 
-/* -------------------------------------------------------------------- message */
+/* ----------------------------------------------------------------- message */
 
 /* Take the next WQE. False: there is none, or it cannot be worked on. */
 static bool next_message(QrdmaEngine *engine, QrdmaQp *qp)

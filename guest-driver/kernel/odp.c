@@ -47,9 +47,12 @@ void qrdma_odp_destroy(struct qrdma_dev *dev)
 
 	if (!odp)
 		return;
+	/* Faults come under this lock: none is queued from here on. */
+	mutex_lock(&dev->async_eq.drain);
+	dev->odp = NULL;
+	mutex_unlock(&dev->async_eq.drain);
 	destroy_workqueue(odp->workqueue);
 	kfree(odp);
-	dev->odp = NULL;
 }
 
 /*
@@ -116,13 +119,14 @@ static void qrdma_fault_read(struct qrdma_fault *fault, struct qrdma_dev *dev,
 
 void qrdma_page_fault(struct qrdma_dev *dev, const struct qrdma_eqe *eqe)
 {
-	struct qrdma_fault *fault;
+	struct qrdma_fault *fault = NULL;
 	struct qrdma_fault refused;
 
-	fault = kzalloc_obj(*fault);
+	if (dev->odp)
+		fault = kzalloc_obj(*fault);
 	if (!fault) {
 		qrdma_fault_read(&refused, dev, eqe);
-		qrdma_fault_resume(&refused, -ENOMEM);
+		qrdma_fault_resume(&refused, dev->odp ? -ENOMEM : -ESHUTDOWN);
 		return;
 	}
 	qrdma_fault_read(fault, dev, eqe);

@@ -1,0 +1,319 @@
+/*
+ * qrdma on q35: what the qgraph machine has no place for. Root ports, hot
+ * unplug, power management, the IOMMU, properties, migration.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "hw/pci/pci_regs.h"
+#include "hw/pci/pci_ids.h"
+#include "qobject/qdict.h"
+#include "libqos/malloc-pc.h"
+#include "libqos/pci-pc.h"
+#include "qrdma-queues.h"
+
+#define SLOT    4
+
+typedef struct Machine {
+    QTestState *qts;
+    QGuestAllocator alloc;
+    QPCIBus *bus;
+    QRdma card;
+} Machine;
+
+static void machine_start(Machine *m, const char *arguments)
+{
+    memset(m, 0, sizeof(*m));
+    m->qts = qtest_initf("-machine q35 -nodefaults %s", arguments);
+    pc_alloc_init(&m->alloc, m->qts, ALLOC_NO_FLAGS);
+    m->bus = qpci_new_pc(m->qts, &m->alloc);
+}
+
+/* The card at bus and slot, its BARs mapped. */
+static void card_init(Machine *m, unsigned bus, unsigned slot)
+{
+    QPCIAddress address = {
+        .devfn = bus << 8 | QPCI_DEVFN(slot, 0),
+        .vendor_id = QRDMA_PCI_VENDOR_ID,
+        .device_id = QRDMA_PCI_DEVICE_ID,
+    };
+
+    qpci_device_init(&m->card.pci, m->bus, &address);
+    m->card.qts = m->qts;
+    m->card.alloc = &m->alloc;
+    qrdma_attach(&m->card);
+}
+
+static void machine_stop(Machine *m)
+{
+    qpci_free_pc(m->bus);
+    alloc_destroy(&m->alloc);
+    qtest_quit(m->qts);
+}
+
+static void assert_works(QRdma *q)
+{
+    QRdmaBench bench;
+    uint64_t memory;
+    uint32_t key;
+    struct qrdma_mkc mkc = qrdma_mkc_all_memory(2, QRDMA_TEST_PD);
+
+    qrdma_bench_init(&bench, q);
+    key = qrdma_bench_mkey(&bench, 2, &mkc);
+    memory = qrdma_alloc(q, 4 * QRDMA_PAGE);
+    qrdma_write_pattern(q, memory, 2 * QRDMA_PAGE, 1);
+    g_assert_cmpint(qrdma_bench_write(&bench, memory, memory + 2 * QRDMA_PAGE,
+                                      key, 2 * QRDMA_PAGE), ==,
+                    QRDMA_CQE_SUCCESS);
+    qrdma_assert_pattern(q, memory + 2 * QRDMA_PAGE, 2 * QRDMA_PAGE, 1);
+}
+
+/* ----------------------------------------------------------- where it plugs */
+
+static void test_root_complex(void)
+{
+    Machine m;
+
+    machine_start(&m, "-device qrdma,addr=04.0");
+    card_init(&m, 0, SLOT);
+    g_assert_cmphex(qpci_config_readw(&m.card.pci, PCI_CLASS_DEVICE), ==,
+                    PCI_CLASS_NETWORK_ETHERNET);
+    g_assert_cmphex(qpci_config_readb(&m.card.pci, PCI_REVISION_ID), ==,
+                    QRDMA_PCI_REVISION);
+    g_assert_cmphex(qpci_config_readb(&m.card.pci, PCI_INTERRUPT_PIN), ==, 0);
+    g_assert_cmpint(qpci_msix_table_size(&m.card.pci), ==,
+                    QRDMA_MSIX_VECTORS);
+    assert_works(&m.card);
+    machine_stop(&m);
+}
+
+#define ROOT_PORT "-device pcie-root-port,id=port,addr=05.0,chassis=1,slot=1 "
+
+/* Give the bus behind the only root port its number and its memory window. */
+static unsigned open_root_port(Machine *m)
+{
+    QPCIDevice *port;
+
+    qpci_secondary_buses_init(m->bus);
+    port = qpci_device_find(m->bus, QPCI_DEVFN(5, 0));
+    g_assert_nonnull(port);
+    /* All of what the test bus hands out: 0xe0000000 to 0xffffffff. */
+    qpci_config_writew(port, PCI_MEMORY_BASE, 0xe000);
+    qpci_config_writew(port, PCI_MEMORY_LIMIT, 0xefff);
+    qpci_device_enable(port);
+    unsigned bus = qpci_config_readb(port, PCI_SECONDARY_BUS);
+    g_free(port);
+    return bus;
+}
+
+static void test_root_port(void)
+{
+    Machine m;
+
+    machine_start(&m, ROOT_PORT "-device qrdma,bus=port");
+    card_init(&m, open_root_port(&m), 0);
+    assert_works(&m.card);
+    machine_stop(&m);
+}
+
+/* A hot reset of the link resets the card. */
+static void test_hot_reset(void)
+{
+    Machine m;
+    QPCIDevice *port;
+    unsigned bus;
+
+    machine_start(&m, ROOT_PORT "-device qrdma,bus=port");
+    bus = open_root_port(&m);
+    card_init(&m, bus, 0);
+    qrdma_start(&m.card);
+    port = qpci_device_find(m.bus, QPCI_DEVFN(5, 0));
+    qpci_config_writew(port, PCI_BRIDGE_CONTROL, PCI_BRIDGE_CTL_BUS_RESET);
+    qpci_config_writew(port, PCI_BRIDGE_CONTROL, 0);
+    g_free(port);
+
+    m.card.pci.msix_enabled = false;
+    qrdma_attach(&m.card);
+    g_assert_cmphex(qrdma_read32(&m.card, QRDMA_REG_STATUS), ==, 0);
+    assert_works(&m.card);
+    machine_stop(&m);
+}
+
+/* ------------------------------------------------------------------ unplug */
+
+/* Given transfers under way, when the card is taken out, QEMU lives on. */
+static void test_unplug(void)
+{
+    Machine m;
+    QRdmaBench bench;
+    uint64_t memory;
+    uint32_t key;
+    struct qrdma_mkc mkc = qrdma_mkc_all_memory(2, QRDMA_TEST_PD);
+    struct qrdma_sge sge;
+    struct qrdma_send_wqe wqe = { .opcode = QRDMA_SEND_OP_WRITE };
+    g_autofree uint8_t *before = g_malloc(256 * 1024);
+    g_autofree uint8_t *after = g_malloc(256 * 1024);
+
+    /* A conventional slot of this machine unplugs through ACPI at once. */
+    memset(&m, 0, sizeof(m));
+    m.qts = qtest_init("-machine pc -nodefaults "
+                       "-device qrdma,id=card,addr=04.0,packet-latency=1000");
+    pc_alloc_init(&m.alloc, m.qts, ALLOC_NO_FLAGS);
+    m.bus = qpci_new_pc(m.qts, &m.alloc);
+    card_init(&m, 0, SLOT);
+    qrdma_bench_init(&bench, &m.card);
+    key = qrdma_bench_mkey(&bench, 2, &mkc);
+    memory = qrdma_alloc(&m.card, 512 * 1024);
+    qrdma_write_pattern(&m.card, memory, 256 * 1024, 1);
+    sge = qrdma_sge(memory, 256 * 1024, bench.local_key);
+    wqe.remote_address = cpu_to_le64(memory + 256 * 1024);
+    wqe.remote_key = cpu_to_le32(key);
+    qrdma_post(&m.card, &bench.a, wqe, &sge, 1);
+    qtest_clock_step(m.qts, 3000);
+    qrdma_settle(&m.card);
+
+    qpci_unplug_acpi_device_test(m.qts, "card", SLOT);
+    qtest_bufread(m.qts, memory + 256 * 1024, before, 256 * 1024);
+    for (int i = 0; i < 10; i++) {
+        qtest_clock_step(m.qts, 1000000);
+    }
+    qtest_bufread(m.qts, memory + 256 * 1024, after, 256 * 1024);
+    g_assert_cmpmem(after, 256 * 1024, before, 256 * 1024);
+    g_assert_cmpint(after[256 * 1024 - 1], ==, 0);
+    machine_stop(&m);
+}
+
+/* -------------------------------------------------------- power management */
+
+/* In D3hot the BARs are gone; back in D0 the card knows what it knew. */
+static void test_power(void)
+{
+    Machine m;
+    uint8_t pm;
+
+    machine_start(&m, "-device qrdma,addr=04.0");
+    card_init(&m, 0, SLOT);
+    qrdma_start(&m.card);
+    pm = qpci_find_capability(&m.card.pci, PCI_CAP_ID_PM, 0);
+    g_assert_cmphex(pm, !=, 0);
+    qpci_config_writew(&m.card.pci, pm + PCI_PM_CTRL, 3);
+    g_assert_cmphex(qrdma_read32(&m.card, QRDMA_REG_ID), !=, QRDMA_ID);
+    qpci_config_writew(&m.card.pci, pm + PCI_PM_CTRL, 0);
+    g_assert_cmphex(qrdma_read32(&m.card, QRDMA_REG_STATUS), ==,
+                    QRDMA_CARD_READY);
+    qrdma_command_ok(&m.card, QRDMA_CMD_NOP, 0, NULL, 0, NULL, 0);
+    machine_stop(&m);
+}
+
+/* ------------------------------------------------------------------- IOMMU */
+
+/* Behind an IOMMU that is not switched on, addresses pass as they are. */
+static void test_iommu_off(void)
+{
+    Machine m;
+
+    machine_start(&m, "-device intel-iommu -device qrdma,addr=04.0");
+    card_init(&m, 0, SLOT);
+    assert_works(&m.card);
+    machine_stop(&m);
+}
+
+#define VTD_BASE            0xfed90000ull
+#define VTD_GCMD            0x18
+#define VTD_GSTS            0x1c
+#define VTD_RTADDR          0x20
+#define VTD_SET_ROOT        (1u << 30)
+#define VTD_ENABLE          (1u << 31)
+
+/*
+ * Given an IOMMU that is on and maps nothing for the card, when a command is
+ * posted, then the card cannot read it, and stops. The root table has no entry.
+ */
+static void test_iommu_blocks(void)
+{
+    Machine m;
+    uint64_t root;
+    struct qrdma_command nop = { .opcode = cpu_to_le16(QRDMA_CMD_NOP) };
+
+    machine_start(&m, "-device intel-iommu -device qrdma,addr=04.0");
+    card_init(&m, 0, SLOT);
+    qrdma_start(&m.card);
+    root = qrdma_alloc(&m.card, QRDMA_PAGE);
+    qtest_writeq(m.qts, VTD_BASE + VTD_RTADDR, root);
+    qtest_writel(m.qts, VTD_BASE + VTD_GCMD, VTD_SET_ROOT);
+    qtest_writel(m.qts, VTD_BASE + VTD_GCMD, VTD_ENABLE);
+    g_assert_cmphex(qtest_readl(m.qts, VTD_BASE + VTD_GSTS) & VTD_ENABLE, !=,
+                    0);
+
+    qrdma_command_post(&m.card, &nop);
+    qrdma_settle(&m.card);
+    g_assert_cmphex(qrdma_read32(&m.card, QRDMA_REG_ERROR), ==,
+                    QRDMA_FATAL_COMMAND_RING_DMA);
+    machine_stop(&m);
+}
+
+/* -------------------------------------------------------------- properties */
+
+/* Properties out of range are refused with a message that names them. */
+static void test_bad_properties(void)
+{
+    static const struct {
+        const char *arguments;
+        const char *names;
+    } bad[] = {
+        { "'packet-latency': 10000000001", "packet-latency" },
+        { "'mac': '01:00:5e:00:00:01'", "mac" },
+        { "'mac': 'nonsense'", "mac" },
+        { "'umr-order-seed': -1", "umr-order-seed" },
+        { "'pble-cache': 3", "pble-cache" },
+    };
+    QTestState *qts = qtest_init("-machine q35 -nodefaults "
+                                 "-device pcie-root-port,id=port,chassis=1");
+
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        g_autofree char *command =
+            g_strdup_printf("{ 'execute': 'device_add', 'arguments': "
+                            "{ 'driver': 'qrdma', 'bus': 'port', %s } }",
+                            bad[i].arguments);
+        QDict *response = qtest_qmp(qts, command, NULL);
+        QDict *error = qdict_get_qdict(response, "error");
+
+        g_test_message("%s", bad[i].arguments);
+        g_assert_nonnull(error);
+        g_assert_nonnull(strstr(qdict_get_str(error, "desc"), bad[i].names));
+        qobject_unref(response);
+    }
+    qtest_quit(qts);
+}
+
+/* --------------------------------------------------------------- migration */
+
+/* A machine with the card in it says that it cannot be migrated, and why. */
+static void test_migration_refused(void)
+{
+    QTestState *qts = qtest_init("-machine q35 -nodefaults -device qrdma");
+    QDict *response = qtest_qmp(qts, "{ 'execute': 'migrate', 'arguments': "
+                                "{ 'uri': 'exec:cat > /dev/null' } }");
+    QDict *error = qdict_get_qdict(response, "error");
+
+    g_assert_nonnull(error);
+    g_assert_nonnull(strstr(qdict_get_str(error, "desc"), "qrdma"));
+    qobject_unref(response);
+    qtest_quit(qts);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    qtest_add_func("qrdma-q35/root-complex", test_root_complex);
+    qtest_add_func("qrdma-q35/root-port", test_root_port);
+    qtest_add_func("qrdma-q35/hot-reset", test_hot_reset);
+    qtest_add_func("qrdma-q35/unplug", test_unplug);
+    qtest_add_func("qrdma-q35/power", test_power);
+    qtest_add_func("qrdma-q35/iommu-off", test_iommu_off);
+    qtest_add_func("qrdma-q35/iommu-blocks", test_iommu_blocks);
+    qtest_add_func("qrdma-q35/bad-properties", test_bad_properties);
+    qtest_add_func("qrdma-q35/migration-refused", test_migration_refused);
+    return g_test_run();
+}

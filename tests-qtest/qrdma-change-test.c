@@ -287,7 +287,7 @@ static void test_skipped_steps(void *obj, void *data, QGuestAllocator *alloc)
 /* -------------------------------------------------------------- revocation */
 
 /* What a driver does to revoke: free, and its own PD; a fence by completion. */
-static void revoke(Change *c)
+static void revoke_mkey(Change *c)
 {
     struct qrdma_umr_wqe wqe = {
         .umr_flags = cpu_to_le16(QRDMA_UMR_CHECK_NOT_FREE),
@@ -311,7 +311,7 @@ static void test_revoke_idle(void *obj, void *data, QGuestAllocator *alloc)
 
     change_init(&c, obj, 64 * KiB, LOG_4K);
     assert_layout(&c, LOG_4K);
-    revoke(&c);
+    revoke_mkey(&c);
     qrdma_write_pattern(c.q, c.local, 8, 1);
     g_assert_cmpint(qrdma_bench_write(&c.bench, c.local, START + 0x3008,
                                       qrdma_key(INDEX), 8), ==,
@@ -337,7 +337,7 @@ static void test_revoke_twice(void *obj, void *data, QGuestAllocator *alloc)
     };
 
     change_init(&c, obj, 64 * KiB, LOG_4K);
-    revoke(&c);
+    revoke_mkey(&c);
     g_assert_cmpint(qrdma_bench_umr(&c.bench, wqe, NULL, 0), ==,
                     QRDMA_STATUS_MKEY_FREE);
 }
@@ -349,7 +349,7 @@ static void test_revoked_index(void *obj, void *data, QGuestAllocator *alloc)
     struct qrdma_mkc mkc = qrdma_mkc_all_memory(INDEX, QRDMA_TEST_PD);
 
     change_init(&c, obj, 64 * KiB, LOG_4K);
-    revoke(&c);
+    revoke_mkey(&c);
     g_assert_cmpint(qrdma_command(c.q, QRDMA_CMD_CREATE_MKEY, INDEX, &mkc,
                                   sizeof(mkc), NULL, 0), ==,
                     QRDMA_STATUS_IN_USE);

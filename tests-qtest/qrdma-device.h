@@ -122,7 +122,7 @@ uint64_t qrdma_pble_read(QRdma *q, uint64_t index);
 
 /* ------------------------------------------------------------------ mkeys */
 
-/* Key of an mkey made by these helpers: their variant is the index's low byte */
+/* Key of an mkey of these helpers: the variant is the index's low byte. */
 uint32_t qrdma_key(uint32_t index);
 
 /* Context of a driver's key to all memory, with every right. */

@@ -7,6 +7,7 @@
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 #include "qemu/module.h"
+#include "qemu/timer.h"
 #include "qemu/units.h"
 #include "qrdma-queues.h"
 
@@ -383,7 +384,7 @@ static void test_misaligned_atomic(void *obj, void *data,
 
 /* ------------------------------------------------- the receiver not ready */
 
-/* Given no receive and one retry, when time passes, then the sender gives up. */
+/* Given no receive and one retry, when time passes, the sender gives up. */
 static void test_rnr_exceeded(void *obj, void *data, QGuestAllocator *alloc)
 {
     Rc rc;

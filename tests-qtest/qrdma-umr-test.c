@@ -174,7 +174,7 @@ static void test_level_0(void *obj, void *data, QGuestAllocator *alloc)
 
 /*
  * Given an MKC segment in which every field differs, when the mask names one
- * field, then that one changes. Case 7 is the row that leaves the page size out.
+ * field, then that one changes. Case 7: the rows that leave the page size out.
  */
 static void test_masks(void *obj, void *data, QGuestAllocator *alloc)
 {
@@ -317,7 +317,12 @@ static void assert_refused(Umr *u, const BadUmr *bad)
     uint64_t entries[48];
 
     fill_entries(entries, ARRAY_SIZE(entries));
+    wqe.umr_flags = cpu_to_le16(wqe.umr_flags);
     wqe.key = cpu_to_le32(wqe.key ? wqe.key : u->key);
+    wqe.mask = cpu_to_le64(wqe.mask);
+    wqe.table_offset = cpu_to_le64(wqe.table_offset);
+    wqe.table_address = cpu_to_le64(wqe.table_address);
+    wqe.table_length = cpu_to_le32(wqe.table_length);
     g_test_message("%s", bad->what);
     g_assert_cmpint(qrdma_bench_umr(&u->bench, wqe, entries,
                                     bad->inline_units * UNIT), ==,

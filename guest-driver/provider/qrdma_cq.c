@@ -236,7 +236,7 @@ static bool qrdma_fill_wc(struct qrdma_qp *qp, const struct qrdma_cqe *cqe,
 
 	if (!qrdma_retire_wqe(receive ? &qp->receive : &qp->send,
 			      le32toh(cqe->wqe_counter), &wc->wr_id)) {
-		verbs_err(verbs_get_ctx(qp->vqp.qp.context),
+		verbs_err(&to_qctx(qp->vqp.qp.context)->vctx,
 			  "QP 0x%x: completion of WQE %u, which is not there\n",
 			  qp->qpn, le32toh(cqe->wqe_counter));
 		return false;

@@ -77,9 +77,13 @@ def build_modules(trees: Trees) -> None:
             step.run(module_make(trees, module), advice="correct the module's source")
 
 
-def module_make(trees: Trees, module: Path, *variables: str) -> list[str | Path]:
-    """The command that builds one module; warnings are errors."""
-    output = trees.modules_build() / module.name
+def module_make(trees: Trees, module: Path, *variables: str,
+                kind: str = "") -> list[str | Path]:
+    """The command that builds one module; warnings are errors.
+
+    kind names a folder for builds of another kind, such as those under a checker.
+    """
+    output = trees.modules_build() / kind / module.name
     output.mkdir(parents=True, exist_ok=True)
     return ["make", "-C", trees.kernel_build(), f"M={module}", f"MO={output}",
             f"-j{os.cpu_count()}", "W=1", "KCFLAGS=-Werror", *variables, "modules"]

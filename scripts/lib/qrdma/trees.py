@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,12 +45,29 @@ def _folder(name: str, own: Path | None) -> str:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--qemu-tree", metavar="DIR", type=Path,
+    parser.add_argument("--qemu-tree", metavar="DIR", type=Path, default=_from("QRDMA_QEMU_TREE"),
                         help="build the card into this QEMU tree (10.0 to 10.2) instead of the "
                              "fetched one; the tree itself is not changed, a copy is")
     parser.add_argument("--kernel-tree", metavar="DIR", type=Path,
+                        default=_from("QRDMA_KERNEL_TREE"),
                         help="use this Linux tree (7.3 or later) instead of the fetched one; "
                              "it is not changed, but must not have been built in place")
+
+
+def _from(variable: str) -> Path | None:
+    value = os.environ.get(variable)
+    return Path(value) if value else None
+
+
+def from_environment() -> Trees:
+    """The trees that a calling script has chosen and checked, see to_environment()."""
+    return Trees(_from("QRDMA_QEMU_TREE"), _from("QRDMA_KERNEL_TREE"))
+
+
+def to_environment(trees: Trees) -> dict[str, str]:
+    """The choice of trees for programs that are called."""
+    return {name: str(path) for name, path in
+            (("QRDMA_QEMU_TREE", trees.qemu), ("QRDMA_KERNEL_TREE", trees.kernel)) if path}
 
 
 def from_options(options: argparse.Namespace) -> Trees:

@@ -610,7 +610,7 @@ static void test_fatal_sticks(void *obj, void *data, QGuestAllocator *alloc)
     qrdma_write32(q, QRDMA_REG_COMMAND_DOORBELL, 1000);
     assert_fatal(q, QRDMA_FATAL_COMMAND_PRODUCER);
 
-    qrdma_write32(q, QRDMA_REG_CONTROL, 0);
+    qrdma_write32(q, QRDMA_REG_STATUS, UINT32_MAX);
     qrdma_write32(q, QRDMA_REG_CONTROL, QRDMA_CONTROL_ENABLE);
     qrdma_command_post(q, &nop);
     assert_fatal(q, QRDMA_FATAL_COMMAND_PRODUCER);

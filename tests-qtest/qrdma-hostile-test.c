@@ -71,7 +71,7 @@ static void test_ring_sizes(void *obj, void *data, QGuestAllocator *alloc)
             .base = 0x100040 }, QRDMA_STATUS_BAD_ALIGNMENT },
         { "level 1 with a base",
           { .num_pages = 1, .log_entries = 6, .log_stride = 6, .level = 1,
-            .base = 0x100000 }, QRDMA_STATUS_BAD_RING },
+            .base = 0x100000 }, QRDMA_STATUS_BAD_RESERVED },
         { "level 0 with a PBLE index",
           { .num_pages = 1, .log_entries = 6, .log_stride = 6,
             .pble_index = 8 }, QRDMA_STATUS_BAD_PBLE_INDEX },

@@ -24,6 +24,7 @@ struct exporter_extent {
 	struct page *page;
 	u32 first;			/* page of the buffer */
 	u32 count;			/* pages */
+	bool cma;			/* of the contiguous memory area */
 };
 
 /* Memory of a buffer. Immutable; whoever maps it holds a reference. */

@@ -6,7 +6,10 @@
  * two things are guaranteed: a segment is aligned to its size rounded up to a
  * power of two, and no segment begins where the one before it ends.
  */
+#include <linux/cma.h>
+#include <linux/dma-map-ops.h>
 #include <linux/gfp.h>
+#include <linux/highmem.h>
 #include <linux/log2.h>
 #include <linux/module.h>
 #include <linux/random.h>
@@ -56,16 +59,46 @@ static void free_pages_each(struct page *page, u32 count)
 	}
 }
 
+/* What is kept for contiguous memory, by the kernel argument cma=. */
+static struct cma *cma_area(void)
+{
+	return IS_ENABLED(CONFIG_DMA_CMA) ? dev_get_cma_area(NULL) : NULL;
+}
+
+static void free_range(struct page *page, u32 count, bool cma)
+{
+	if (!IS_ENABLED(CONFIG_DMA_CMA) || !cma)
+		free_pages_each(page, count);
+	else if (count)
+		cma_release(cma_area(), page, count);
+}
+
+static struct page *alloc_from_cma(u32 count, unsigned int align_order)
+{
+	struct cma *cma = cma_area();
+	struct page *page;
+	u32 i;
+
+	page = cma ? cma_alloc(cma, count, align_order, true) : NULL;
+	for (i = 0; page && i < count; i++) {
+		clear_highpage(page + i);
+		cond_resched();
+	}
+	return page;
+}
+
 /*
- * @count contiguous zeroed pages, aligned to 2^@align_order and no more than
- * that many. The pages behind them up to the alignment go back.
+ * extent->count contiguous zeroed pages, aligned to 2^@align_order and no more
+ * than that many. The pages behind them up to the alignment go back.
  */
-static struct page *alloc_extent(u32 count, unsigned int align_order)
+static int alloc_extent(struct exporter_extent *extent,
+			unsigned int align_order)
 {
 	const gfp_t gfp = __GFP_ZERO | __GFP_NOWARN;
 	u32 total = 1u << align_order;
 	struct page *page;
 
+	extent->cma = false;
 	if (align_order <= MAX_PAGE_ORDER) {
 		page = alloc_pages(GFP_KERNEL | __GFP_RETRY_MAYFAIL | gfp,
 				   align_order);
@@ -78,10 +111,23 @@ static struct page *alloc_extent(u32 count, unsigned int align_order)
 		 */
 		page = alloc_contig_pages(total, GFP_HIGHUSER_MOVABLE | gfp,
 					  numa_mem_id(), NULL);
+		if (!page) {
+			page = alloc_from_cma(total, align_order);
+			extent->cma = true;
+		}
 	}
-	if (page)
-		free_pages_each(page + count, total - count);
-	return page;
+	if (!page)
+		return -ENOMEM;
+	free_range(page + extent->count, total - extent->count, extent->cma);
+	extent->page = page;
+	return 0;
+}
+
+static void free_extent(struct exporter_extent *extent)
+{
+	if (extent->page)
+		free_range(extent->page, extent->count, extent->cma);
+	extent->page = NULL;
 }
 
 static unsigned int extent_order(const struct exporter_extent *extent,
@@ -106,6 +152,7 @@ static void shuffle(struct exporter_layout *layout)
 		u32 other = get_random_u32_below(i);
 
 		swap(layout->extents[i - 1].page, layout->extents[other].page);
+		swap(layout->extents[i - 1].cma, layout->extents[other].cma);
 	}
 }
 
@@ -117,15 +164,16 @@ static int separate(struct exporter_layout *layout, unsigned int align_order)
 	for (i = 1; i < layout->count; i++) {
 		struct exporter_extent *extent = &layout->extents[i];
 		unsigned int order = extent_order(extent, align_order);
-		struct page *page;
+		struct exporter_extent other = *extent;
+		int err;
 
 		if (!adjacent(extent - 1, extent))
 			continue;
-		page = alloc_extent(extent->count, order);
-		if (!page)
-			return -ENOMEM;
-		free_pages_each(extent->page, extent->count);
-		extent->page = page;
+		err = alloc_extent(&other, order);
+		if (err)
+			return err;
+		swap(*extent, other);
+		free_extent(&other);
 	}
 	return 0;
 }
@@ -137,9 +185,7 @@ static void layout_free(struct kref *kref)
 	u32 i;
 
 	for (i = 0; i < layout->count; i++)
-		if (layout->extents[i].page)
-			free_pages_each(layout->extents[i].page,
-					layout->extents[i].count);
+		free_extent(&layout->extents[i]);
 	uncharge(layout->pages);
 	kvfree(layout);
 }
@@ -157,12 +203,13 @@ static int fill(struct exporter_layout *layout, unsigned int align_order)
 	for (i = 0; i < layout->count; i++) {
 		struct exporter_extent *extent = &layout->extents[i];
 		unsigned int order = extent_order(extent, align_order);
+		int err;
 
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		extent->page = alloc_extent(extent->count, order);
-		if (!extent->page)
-			return -ENOMEM;
+		err = alloc_extent(extent, order);
+		if (err)
+			return err;
 		cond_resched();
 	}
 	return 0;

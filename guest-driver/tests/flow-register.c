@@ -276,7 +276,6 @@ int main(int argc, char **argv)
 	for (i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
 		if (argc < 2 || !strcmp(argv[1], tests[i].name))
 			run(device, &tests[i]);
-	write_number("/proc/sys/vm/nr_hugepages", 0);
 	rc_close(device);
 	return tap_end();
 }

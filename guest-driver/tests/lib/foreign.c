@@ -54,7 +54,7 @@ static int udmabuf_pages(void)
 
 static int udmabuf_huge(void)
 {
-	write_number("/proc/sys/vm/nr_hugepages", SIZE / (2 * MIB));
+	hugetlb_reserve(SIZE / (2 * MIB));
 	return udmabuf(MFD_HUGETLB | MFD_HUGE_2MB);
 }
 
@@ -159,5 +159,4 @@ void foreign_exporters(struct rc_device *device)
 		run(device, &kinds[i], true);
 		run(device, &kinds[i], false);
 	}
-	write_number("/proc/sys/vm/nr_hugepages", 0);
 }

@@ -31,6 +31,21 @@ bool write_number(const char *path, uint64_t value)
 	return done;
 }
 
+void hugetlb_reserve(uint64_t pages)
+{
+	const char *const path = "/proc/sys/vm/nr_hugepages";
+	unsigned long long have = 0;
+	FILE *file = fopen(path, "re");
+
+	if (!file)
+		return;
+	if (fscanf(file, "%llu", &have) != 1)
+		have = 0;
+	fclose(file);
+	if (have < pages)
+		write_number(path, pages);
+}
+
 /* @align: a power of two. */
 static bool map(struct memory *memory, uint64_t length, uint64_t align)
 {
@@ -96,7 +111,7 @@ bool memory_hugetlb(struct memory *memory, uint64_t length)
 {
 	uint64_t i;
 
-	write_number("/proc/sys/vm/nr_hugepages", length / HUGE + 1);
+	hugetlb_reserve(length / HUGE);
 	memory->length = length;
 	memory->mapped = length;
 	memory->mapping = mmap(NULL, length, PROT_READ | PROT_WRITE,

@@ -26,4 +26,7 @@ void memory_free(struct memory *memory);
 /* Writes a number to a file of /proc or /sys. */
 bool write_number(const char *path, uint64_t value);
 
+/* The pool of 2 MiB hugetlb pages has at least as many, if the kernel can. */
+void hugetlb_reserve(uint64_t pages);
+
 #endif

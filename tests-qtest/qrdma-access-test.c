@@ -362,7 +362,7 @@ static enum qrdma_status resume(Access *a, uint32_t qpn, uint32_t token,
 }
 
 /*
- * When a write meets the absent page, then the responder waits and an event
+ * When a write meets the absent page, then the requester waits and an event
  * says where; when the page has been loaded and the fault resumed, the write
  * ends as if nothing had happened.
  */
@@ -376,11 +376,12 @@ static void test_fault_resumed(void *obj, void *data, QGuestAllocator *alloc)
     post_faulting_write(&a);
     eqe = qrdma_eq_expect(a.q, &a.bench.async, QRDMA_EVENT_PAGE_FAULT);
     qpn = le32_to_cpu(eqe.number);
-    g_assert_cmpuint(qpn, ==, a.bench.b.number);
+    g_assert_cmpuint(qpn, ==, a.bench.a.number);
     g_assert_cmphex(le32_to_cpu(eqe.key), ==, qrdma_key(INDEX));
     g_assert_cmphex(le64_to_cpu(eqe.address), ==, START + 2 * QRDMA_PAGE);
     g_assert_cmpuint(le32_to_cpu(eqe.length), >, 0);
-    g_assert_cmphex(eqe.flags & QRDMA_EVENT_FLAG_WRITE, !=, 0);
+    g_assert_cmphex(eqe.flags, ==,
+                    QRDMA_EVENT_FLAG_WRITE | QRDMA_EVENT_FLAG_REMOTE);
     qrdma_cq_expect_none(a.q, &a.bench.cq_a);
     g_assert_cmphex(le32_to_cpu(qrdma_qp_query(a.q, qpn).flags) &
                     QRDMA_QP_SUSPENDED, !=, 0);
@@ -407,7 +408,7 @@ static void test_local_fault(void *obj, void *data, QGuestAllocator *alloc)
                request(QRDMA_SEND_OP_READ, a.buffer, a.rkey), &sge, 1);
     eqe = qrdma_eq_expect(a.q, &a.bench.async, QRDMA_EVENT_PAGE_FAULT);
     g_assert_cmpuint(le32_to_cpu(eqe.number), ==, a.bench.a.number);
-    g_assert_cmphex(eqe.flags & QRDMA_EVENT_FLAG_RESPONDER, ==, 0);
+    g_assert_cmphex(eqe.flags, ==, QRDMA_EVENT_FLAG_WRITE);
 
     load_page(&a, 2);
     g_assert_cmpint(resume(&a, a.bench.a.number, le32_to_cpu(eqe.token),
@@ -425,7 +426,7 @@ static void test_fault_again(void *obj, void *data, QGuestAllocator *alloc)
     fault_init(&a, obj);
     post_faulting_write(&a);
     first = qrdma_eq_expect(a.q, &a.bench.async, QRDMA_EVENT_PAGE_FAULT);
-    g_assert_cmpint(resume(&a, a.bench.b.number, le32_to_cpu(first.token),
+    g_assert_cmpint(resume(&a, a.bench.a.number, le32_to_cpu(first.token),
                            false), ==, QRDMA_STATUS_OK);
     second = qrdma_eq_expect(a.q, &a.bench.async, QRDMA_EVENT_PAGE_FAULT);
 
@@ -434,7 +435,7 @@ static void test_fault_again(void *obj, void *data, QGuestAllocator *alloc)
     g_assert_cmpuint(le32_to_cpu(second.token), !=,
                      le32_to_cpu(first.token));
     /* The first token names nothing any more. */
-    g_assert_cmpint(resume(&a, a.bench.b.number, le32_to_cpu(first.token),
+    g_assert_cmpint(resume(&a, a.bench.a.number, le32_to_cpu(first.token),
                            false), ==, QRDMA_STATUS_BAD_TOKEN);
 }
 
@@ -447,7 +448,7 @@ static void test_fault_failed(void *obj, void *data, QGuestAllocator *alloc)
     fault_init(&a, obj);
     post_faulting_write(&a);
     eqe = qrdma_eq_expect(a.q, &a.bench.async, QRDMA_EVENT_PAGE_FAULT);
-    g_assert_cmpint(resume(&a, a.bench.b.number, le32_to_cpu(eqe.token),
+    g_assert_cmpint(resume(&a, a.bench.a.number, le32_to_cpu(eqe.token),
                            true), ==, QRDMA_STATUS_OK);
 
     qrdma_cq_expect(a.q, &a.bench.cq_a, QRDMA_CQE_REMOTE_ACCESS_ERROR);
@@ -467,9 +468,9 @@ static void test_resume_refused(void *obj, void *data, QGuestAllocator *alloc)
     post_faulting_write(&a);
     eqe = qrdma_eq_expect(a.q, &a.bench.async, QRDMA_EVENT_PAGE_FAULT);
     token = le32_to_cpu(eqe.token);
-    g_assert_cmpint(resume(&a, a.bench.b.number, token + 1, false), ==,
+    g_assert_cmpint(resume(&a, a.bench.a.number, token + 1, false), ==,
                     QRDMA_STATUS_BAD_TOKEN);
-    g_assert_cmpint(resume(&a, a.bench.a.number, token, false), ==,
+    g_assert_cmpint(resume(&a, a.bench.b.number, token, false), ==,
                     QRDMA_STATUS_BAD_TOKEN);
     g_assert_cmpint(resume(&a, 999, token, false), ==,
                     QRDMA_STATUS_NO_OBJECT);
@@ -486,9 +487,9 @@ static void test_destroy_suspended(void *obj, void *data,
     fault_init(&a, obj);
     post_faulting_write(&a);
     eqe = qrdma_eq_expect(a.q, &a.bench.async, QRDMA_EVENT_PAGE_FAULT);
-    qrdma_command_ok(a.q, QRDMA_CMD_DESTROY_QP, a.bench.b.number, NULL, 0,
+    qrdma_command_ok(a.q, QRDMA_CMD_DESTROY_QP, a.bench.a.number, NULL, 0,
                      NULL, 0);
-    g_assert_cmpint(resume(&a, a.bench.b.number, le32_to_cpu(eqe.token),
+    g_assert_cmpint(resume(&a, a.bench.a.number, le32_to_cpu(eqe.token),
                            false), ==, QRDMA_STATUS_NO_OBJECT);
     qrdma_assert_zero(a.q, a.pages + 2 * QRDMA_PAGE, QRDMA_PAGE);
     /* And the card goes on. */

@@ -314,35 +314,59 @@ static void test_cq_overrun(void *obj, void *data, QGuestAllocator *alloc)
     g_assert_cmphex(le32_to_cpu(query.flags) & QRDMA_CQ_ERROR, !=, 0);
 }
 
-/* Given a full EQ, an event is lost, and the status register says so. */
+/* Given a full EQ, an error event is lost, and the status register says so. */
 static void test_event_lost(void *obj, void *data, QGuestAllocator *alloc)
 {
     QRdma *q = obj;
-    QRdmaBench bench;
     QRdmaEq tiny;
+    QRdmaCq cq = { 0 };
+    struct qrdma_eqe eqe;
+    unsigned events = 0;
+
+    qrdma_start(q);
+    qrdma_eq_create(q, &tiny, QRDMA_ASYNC_EQN, 3, 0);
+    qrdma_cq_create(q, &cq, 4, 4, QRDMA_ASYNC_EQN);
+    for (unsigned i = 0; i < 9; i++) {
+        /* A consumer ahead of the producer is an error each time. */
+        qrdma_ring_doorbell(q, 0, QRDMA_DOORBELL_CQ, cq.number, 100 + i);
+        qrdma_settle(q);
+    }
+    while (qrdma_eq_poll(q, &tiny, &eqe)) {
+        events++;
+    }
+    g_assert_cmpuint(events, ==, 8);
+    g_assert_cmphex(qrdma_read32(q, QRDMA_REG_STATUS) &
+                    QRDMA_CARD_EVENT_LOST, !=, 0);
+    qrdma_write32(q, QRDMA_REG_STATUS, QRDMA_CARD_EVENT_LOST);
+    g_assert_cmphex(qrdma_read32(q, QRDMA_REG_STATUS) &
+                    QRDMA_CARD_EVENT_LOST, ==, 0);
+}
+
+/* Given a full EQ, a completion event waits until there is room. */
+static void test_event_waits(void *obj, void *data, QGuestAllocator *alloc)
+{
+    QRdmaBench bench;
+    QRdma *q = obj;
+    QRdmaEq tiny;
+    QRdmaCq cq[9] = { 0 };
     struct qrdma_eqe eqe;
     unsigned events = 0;
 
     qrdma_bench_init(&bench, q);
     qrdma_eq_create(q, &tiny, 2, 3, 2);
-    for (unsigned i = 0; i < 9; i++) {
-        QRdmaCq cq = { 0 };
-
-        qrdma_cq_create(q, &cq, 100 + i, 4, tiny.number);
-    }
-    /* Nine completions on nine CQs of this EQ. */
-    for (unsigned i = 0; i < 9; i++) {
-        QRdmaCq cq = { .number = 100 + i };
+    /* Nine completions on nine CQs of this EQ, which has room for eight. */
+    for (unsigned i = 0; i < ARRAY_SIZE(cq); i++) {
         QRdmaQp qp = bench.umr;
         struct qrdma_umr_wqe wqe = { .key = cpu_to_le32(bench.local_key) };
 
+        qrdma_cq_create(q, &cq[i], 100 + i, 4, tiny.number);
         qp.number = 100 + i;
-        qp.send_cq = &cq;
-        qp.receive_cq = &cq;
+        qp.send_cq = &cq[i];
+        qp.receive_cq = &cq[i];
         qp.send.address = 0;
         qrdma_qp_create(q, &qp);
         qrdma_qp_connect(q, &qp, 0, 0);
-        qrdma_cq_doorbell(q, &cq, QRDMA_DOORBELL_ARM_NEXT);
+        qrdma_cq_doorbell(q, &cq[i], QRDMA_DOORBELL_ARM_NEXT);
         qrdma_post_umr(q, &qp, wqe, NULL, 0);
         qrdma_settle(q);
     }
@@ -350,10 +374,11 @@ static void test_event_lost(void *obj, void *data, QGuestAllocator *alloc)
         events++;
     }
     g_assert_cmpuint(events, ==, 8);
-    g_assert_cmphex(qrdma_read32(q, QRDMA_REG_STATUS), ==,
-                    QRDMA_CARD_READY | QRDMA_CARD_EVENT_LOST);
-    qrdma_write32(q, QRDMA_REG_STATUS, QRDMA_CARD_EVENT_LOST);
     g_assert_cmphex(qrdma_read32(q, QRDMA_REG_STATUS), ==, QRDMA_CARD_READY);
+
+    qrdma_eq_doorbell(q, &tiny, QRDMA_DOORBELL_ARM_NONE);
+    eqe = qrdma_eq_expect(q, &tiny, QRDMA_EVENT_COMPLETION);
+    g_assert_cmpuint(le32_to_cpu(eqe.number), ==, 108);
 }
 
 /* ----------------------------------------------------------------- case 25 */
@@ -401,6 +426,7 @@ static void register_event_tests(void)
     qos_add_test("event/communication", "qrdma", test_communication, NULL);
     qos_add_test("event/cq-overrun", "qrdma", test_cq_overrun, NULL);
     qos_add_test("event/lost", "qrdma", test_event_lost, NULL);
+    qos_add_test("event/waits", "qrdma", test_event_waits, NULL);
     qos_add_test("event/stale", "qrdma", test_stale_event, NULL);
 }
 

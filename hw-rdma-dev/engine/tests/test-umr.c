@@ -288,11 +288,17 @@ static void test_mask_gates(void)
 
     for (uint64_t bit = 1; bit && bit <= QRDMA_UMR_MASK_ALL; bit <<= 1) {
         TestCard *card = card_with_mkey(NULL);
-        QrdmaMkc before = region_query(card, INDEX);
+        TestUmr shorten = {
+            .key = KEY, .mask = QRDMA_UMR_MASK_LENGTH, .mkc.length = 0x4000,
+        };
         TestUmr umr = { .key = KEY, .mask = bit, .mkc = other };
-        QrdmaMkc after, wanted = masked(before, &other, bit);
-        enum qrdma_status status = region_umr(card, &umr);
+        QrdmaMkc before, after, wanted;
+        enum qrdma_status status;
 
+        g_assert_cmpint(region_umr(card, &shorten), ==, QRDMA_STATUS_OK);
+        before = region_query(card, INDEX);
+        wanted = masked(before, &other, bit);
+        status = region_umr(card, &umr);
         after = region_query(card, INDEX);
         if (!(bit & QRDMA_UMR_MASK_ALL)) {
             g_assert_cmpint(status, ==, QRDMA_STATUS_BAD_MASK);

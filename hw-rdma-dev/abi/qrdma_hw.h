@@ -72,8 +72,9 @@
  */
 #define QRDMA_REG_DIAGNOSTIC_CAPS	0x400	/* RO 32: QRDMA_DIAGNOSTIC_* that exist */
 #define  QRDMA_DIAGNOSTIC_UMR_FAIL	(1u << 0)
-#define QRDMA_REG_DIAGNOSTIC_UMR_FAIL	0x404	/* RW 32: bits 15:0 UMRs to let pass, then bits 31:16 UMRs
-						 * to refuse with QRDMA_STATUS_INJECTED; counts down */
+#define QRDMA_REG_DIAGNOSTIC_UMR_FAIL	0x404	/* RW 32: counts down, low half first */
+#define  QRDMA_DIAGNOSTIC_UMR_PASS_MASK	0x0000ffffu	/* UMRs to let pass */
+#define  QRDMA_DIAGNOSTIC_UMR_FAIL_MASK	0xffff0000u	/* then UMRs to refuse: QRDMA_STATUS_INJECTED */
 
 #define QRDMA_CAPABILITY_ON_DEMAND	(1ull << 0)
 #define QRDMA_CAPABILITY_ATOMIC		(1ull << 1)

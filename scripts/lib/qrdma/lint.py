@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Callable
 
-from . import build_kernel, build_qemu, paths, trees
+from . import build_kernel, build_qemu, overlay, paths, trees
 
 SKIPPED = 77  # meson's word for "this machine cannot"
 
@@ -27,16 +27,16 @@ def files(folder: Path, *endings: str) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.suffix in endings and path.is_file())
 
 
-def checkpatch(tree: Path, options: list[str], sources: list[Path]) -> int:
-    """A tree's own checkpatch over files: no errors and no warnings."""
+def checkpatch(tree: Path, options: list[str], folder: Path, sources: list[Path]) -> int:
+    """A tree's own checkpatch over files of a folder: no errors and no warnings."""
     script = tree / "scripts/checkpatch.pl"
     if not script.exists():
         print(f"no {script}")
         return SKIPPED
     failed = 0
     for source in sources:
-        result = subprocess.run(["perl", script, *options, source], cwd=paths.REPOSITORY,
-                                capture_output=True, text=True, check=False)
+        result = subprocess.run(["perl", script, *options, source.relative_to(folder)],
+                                cwd=folder, capture_output=True, text=True, check=False)
         complaints = result.stdout.strip() or result.stderr.strip()
         if result.returncode != 0 or complaints:
             print(complaints)
@@ -46,17 +46,22 @@ def checkpatch(tree: Path, options: list[str], sources: list[Path]) -> int:
 
 
 def checkpatch_qemu() -> int:
-    sources = [path for folder in (paths.CARD, paths.QTESTS) for path in files(folder, ".c", ".h")
-               # The header that is shared with the kernel is in the kernel's style.
-               if path.parent != paths.CARD / "abi"]
-    return checkpatch(build_qemu.source(trees.from_environment()), QEMU_OPTIONS, sources)
+    """Over copies in the places that they have in QEMU: some rules depend on them."""
+    folder = paths.build() / "lint"
+    overlay.mirror(paths.CARD, folder / build_qemu.CARD_FOLDER, skip=("engine/tests",))
+    overlay.mirror(paths.CARD / "engine/tests", folder / "tests/unit/rdma-dev")
+    overlay.mirror(paths.QTESTS, folder / build_qemu.QTEST_FOLDER)
+    # The header that is shared with the kernel is in the kernel's style.
+    kernel_style = folder / build_qemu.CARD_FOLDER / "abi"
+    sources = [path for path in files(folder, ".c", ".h") if path.parent != kernel_style]
+    return checkpatch(build_qemu.source(trees.from_environment()), QEMU_OPTIONS, folder, sources)
 
 
 def checkpatch_kernel() -> int:
     sources = [path for name in build_kernel.MODULES
                for path in files(paths.GUEST_DRIVER / name, ".c", ".h")]
     return checkpatch(build_kernel.source(trees.from_environment()), KERNEL_OPTIONS,
-                      [*sources, *files(paths.CARD / "abi", ".h")])
+                      paths.REPOSITORY, [*sources, *files(paths.CARD / "abi", ".h")])
 
 
 def sparse() -> int:

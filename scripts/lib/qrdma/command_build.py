@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 
 from . import stages, trees
-from .errors import run_main
+from .errors import Failure, run_main
 from .locking import cache_lock
 
 
@@ -19,7 +19,7 @@ def parser() -> argparse.ArgumentParser:
                     "do this by themselves.",
         epilog=f"stages:\n{names}\n\nSources, builds and logs are kept in ~/.cache/qrdma, or in "
                "the folder that QRDMA_CACHE names.")
-    result.add_argument("stages", nargs="*", metavar="STAGE", choices=[*stages.STAGES, []],
+    result.add_argument("stages", nargs="*", metavar="STAGE",
                         help="what to build, with what it needs (default: everything)")
     result.add_argument("--list", action="store_true", help="list the stages")
     trees.add_options(result)
@@ -32,6 +32,10 @@ def main(arguments: list[str]) -> int:
         for stage in stages.STAGES.values():
             print(f"{stage.name:12} {stage.explanation}")
         return 0
+    unknown = [name for name in options.stages if name not in stages.STAGES]
+    if unknown:
+        raise Failure(f"unknown stage: {', '.join(unknown)}",
+                      advice=f"the stages are: {', '.join(stages.STAGES)}")
     chosen = trees.from_options(options)
     with cache_lock():
         stages.build(options.stages or stages.EVERYTHING, chosen)

@@ -85,7 +85,8 @@ def shell() -> int:
     """shellcheck over the shell scripts."""
     scripts = [path for path in tracked() if is_shell(path)]
     try:
-        result = subprocess.run(["shellcheck", "-x", "-P", "SCRIPTDIR", *scripts],
+        result = subprocess.run(["shellcheck", "--severity=warning", "-x", "-P", "SCRIPTDIR",
+                                 *scripts],
                                 cwd=paths.REPOSITORY, check=False)
     except FileNotFoundError:
         print("no shellcheck on this machine")

@@ -14,6 +14,8 @@ import shutil
 from pathlib import Path
 from typing import Callable, Mapping
 
+from .errors import Failure
+
 Edit = Callable[[bytes], bytes]
 
 NOT_COPIED = {".git", "__pycache__", ".cache"}
@@ -43,7 +45,9 @@ def mirror(source: Path, target: Path, *, edits: Mapping[str, Edit] | None = Non
         links = [name for name in names if os.path.islink(os.path.join(folder, name))]
         for name in names:
             if name not in links:
-                (target / base / name).mkdir(exist_ok=True)
+                if not (target / base / name).is_dir():
+                    _remove(target / base / name)
+                    (target / base / name).mkdir()
                 expected.add(base + name)
         for name in files + links:
             relative = base + name
@@ -134,5 +138,6 @@ def insert_after(anchor: str, line: str) -> Edit:
             if anchor in text:
                 lines.insert(number + 1, line + "\n")
                 return "".join(lines).encode()
-        raise ValueError(f"no line with {anchor!r}")
+        raise Failure(f"found no place for our line: no line has {anchor!r}",
+                      advice="is the source tree of another version?")
     return edit

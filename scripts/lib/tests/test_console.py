@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a kernel's console says is wrong."""
+
+from __future__ import annotations
+
+import unittest
+
+from qrdma import console
+
+CLEAN = """[    0.1] Linux version 7.3.4
+[    0.2] DMAR: Host address width 39
+[    0.3] DMAR: IOMMU enabled
+[    0.4] Warning: unremarkable
+[    1.0] qrdma session: register begins
+[    1.1] qrdma 0000:01:00.0: ready"""
+
+
+class Problems(unittest.TestCase):
+    def test_clean_console(self) -> None:
+        self.assertEqual(console.problems(CLEAN), {})
+
+    def test_every_kind_is_found(self) -> None:
+        for line in ("WARNING: CPU: 1 PID: 5 at drivers/x.c:3 f+0x1/0x2", "BUG: unable to handle",
+                     "Oops: 0002 [#1]", "Kernel panic - not syncing", "BUG: KASAN: use-after-free",
+                     "WARNING: possible recursive locking detected",
+                     "INFO: task a:5 blocked for more than 120 seconds.",
+                     "DMAR: [DMA Write NO_PASID] Request device [01:00.0] fault addr 0x1000",
+                     "BUG: sleeping function called from invalid context at mm/slab.h:1",
+                     "refcount_t: underflow; use-after-free.", "a[7]: segfault at 0 ip 0",
+                     "rcu: INFO: rcu_preempt self-detected stall on CPU"):
+            with self.subTest(line):
+                self.assertTrue(console.problems(f"[    2.0] {line}"))
+
+    def test_problem_belongs_to_the_program_that_ran(self) -> None:
+        text = CLEAN + "\n[    2.0] WARNING: CPU: 0\n[    2.1] Call Trace:"
+        self.assertEqual(list(console.problems(text)), ["register"])
+
+    def test_context_ends_with_the_next_program(self) -> None:
+        text = "WARNING: CPU: 0\n[3.0] qrdma session: revoke begins\n[3.1] fine"
+        self.assertEqual(console.problems(text), {"": ["WARNING: CPU: 0"]})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -376,14 +376,18 @@ static void test_layouts(void)
             uint64_t offset = first < start ? 0 : first - start;
             uint64_t place = pa + cases[i].pa_offset + offset;
 
-            place += offset >= cases[i].moved_from ? GIB : 0;
+            if (offset >= cases[i].moved_from) {
+                place += GIB;
+            }
             region_set_pble(card, &mkc, block, (place & -page) | RW);
         }
         must_create(card, INDEX, &mkc);
         for (uint64_t offset = 0; offset < length; offset += 4096) {
             uint64_t place = pa + cases[i].pa_offset + offset;
 
-            place += offset >= cases[i].moved_from ? GIB : 0;
+            if (offset >= cases[i].moved_from) {
+                place += GIB;
+            }
             assert_at(card, start + offset, 4096, place, 4096);
         }
         card_free(card);

@@ -2,8 +2,8 @@
  * qrdma engine tests: the five steps of a page-size change, watched.
  *
  * The test plays the driver, and looks at every page of the region after every
- * table unit that becomes visible. A page may be where it was, where it will be,
- * or absent. To show that it can see a torn mapping, the test also does it
+ * table unit that becomes visible. A page may be where it was, where it will
+ * be, or absent. To show that it can see a torn mapping, the test also does it
  * wrongly.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later

@@ -564,7 +564,7 @@ static void test_hmc_fails(void)
                      QRDMA_FATAL_HMC_DMA);
     g_assert_cmpuint(card->host->interrupts[CARD_COMMAND_VECTOR], >, 0);
     end_umr(&fixture);
-    /* Commands that only look are still answered, others are not carried out. */
+    /* Commands that only look are answered, others are not carried out. */
     g_assert_cmpint(card_command(card, QRDMA_CMD_READ_COUNTERS, 0, NULL, 0,
                                  &counters, sizeof(counters)), ==,
                     QRDMA_STATUS_OK);

@@ -407,7 +407,14 @@ static void bad_input(int fd)
 	close(file);
 }
 
-/* Everything that a loop of creations allocates comes back. */
+/*
+ * What a loop of creations allocates comes back; the kernel's lists of free pages
+ * per processor, which do not count as free, may keep some of it.
+ */
+#define ROUNDS		40
+#define ROUND_SIZE	(64 * MIB)
+#define KEPT_KIB	(256 * 1024)
+
 static unsigned long long free_kib(void)
 {
 	unsigned long long value = 0;
@@ -427,11 +434,11 @@ static void no_leak(void)
 	unsigned long long before, after;
 	unsigned int i;
 
-	tap_step("20 buffers of 64 MiB");
+	tap_step("%d buffers", ROUNDS);
 	before = free_kib();
-	for (i = 0; i < 20; i++) {
-		int fd = exporter_create(64 * MIB, i % 2 ? LAYOUT(4K)
-							 : LAYOUT(2M));
+	for (i = 0; i < ROUNDS; i++) {
+		int fd = exporter_create(ROUND_SIZE, i % 2 ? LAYOUT(4K)
+							   : LAYOUT(2M));
 
 		if (exporter_move(fd, LAYOUT(64K),
 				  QRDMA_EXPORTER_MOVE_KEEP_OLD, i % 3))
@@ -440,7 +447,9 @@ static void no_leak(void)
 	}
 	after = free_kib();
 	tap_note("free before %llu KiB, after %llu KiB", before, after);
-	tap_ok(after + 64 * 1024 > before, "20 buffers of 64 MiB leave nothing");
+	tap_ok(after + KEPT_KIB > before,
+	       "%d buffers of %llu MiB, moved and closed, leave nothing",
+	       ROUNDS, ROUND_SIZE / MIB);
 }
 
 int main(void)

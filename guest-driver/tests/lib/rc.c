@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -107,12 +108,28 @@ static void wait_port(struct rc_device *device)
 	}
 }
 
+/* False once the device is to be closed. */
+static bool event_ready(struct rc_device *device)
+{
+	struct pollfd files[] = {
+		{ .fd = device->context->async_fd, .events = POLLIN },
+		{ .fd = device->stop, .events = POLLIN },
+	};
+
+	do {
+		files[0].revents = 0;
+		files[1].revents = 0;
+	} while (poll(files, 2, -1) < 0);
+	return !files[1].revents;
+}
+
 static void *events(void *argument)
 {
 	struct rc_device *device = argument;
 	struct ibv_async_event event;
 
-	while (!ibv_get_async_event(device->context, &event)) {
+	while (event_ready(device) &&
+	       !ibv_get_async_event(device->context, &event)) {
 		pthread_mutex_lock(&device->lock);
 		switch (event.event_type) {
 		case IBV_EVENT_QP_ACCESS_ERR:
@@ -159,6 +176,8 @@ struct rc_device *rc_open(void)
 	device->pd = ibv_alloc_pd(device->context);
 	tap_need(device->pd, "ibv_alloc_pd");
 
+	device->stop = eventfd(0, EFD_CLOEXEC);
+	tap_need(device->stop >= 0, "eventfd");
 	pthread_mutex_init(&device->lock, NULL);
 	pthread_cond_init(&device->changed, NULL);
 	if (pthread_create(&device->thread, NULL, events, device))
@@ -175,8 +194,9 @@ void rc_close(struct rc_device *device)
 	if (ret)
 		tap_bail("something of the protection domain is left: %s",
 			 strerror(ret));
-	pthread_cancel(device->thread);
+	tap_need(!eventfd_write(device->stop, 1), "eventfd");
 	pthread_join(device->thread, NULL);
+	close(device->stop);
 	ibv_close_device(device->context);
 	free(device);
 }

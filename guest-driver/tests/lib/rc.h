@@ -25,6 +25,7 @@ struct rc_device {
 
 	/* Asynchronous events, counted by a thread. */
 	pthread_t thread;
+	int stop;			/* event file that ends it */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	uint64_t access_errors;		/* IBV_EVENT_QP_ACCESS_ERR */

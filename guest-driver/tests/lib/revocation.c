@@ -122,7 +122,8 @@ void check_no_reregistration(const char *name, const struct subject *subject)
 
 		errno = 0;
 		ret = ibv_rereg_mr(subject->mr, flags[i], NULL, memory, SIZE_2M,
-				   IBV_ACCESS_LOCAL_WRITE);
+				   flags[i] & IBV_REREG_MR_CHANGE_ACCESS ?
+				   IBV_ACCESS_LOCAL_WRITE : 0);
 		error = errno;
 		refused += ret && error == EOPNOTSUPP &&
 			   subject->mr->rkey == key;

@@ -12,7 +12,7 @@
 #include "test-pair.h"
 
 #define ROUNDS 60
-#define STEPS 400
+#define STEPS 500
 #define FIRST_QPN LINK_QPN_A
 #define QPNS 6u
 #define CQNS 4u
@@ -146,6 +146,24 @@ static void modify_qp(Pair *pair)
     command(pair, QRDMA_CMD_MODIFY_QP, qpn, &in, sizeof(in));
 }
 
+/* Two QPs, or one with itself, in RTS if all goes well. */
+static void connect(Pair *pair)
+{
+    uint32_t one = some_qpn(), other = some_qpn();
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct qrdma_modify_qp steps[] = {
+            { .mask = qrdma_le64(QRDMA_QP_MASK_STATE) },
+            link_to_init(), link_to_rtr(i ? one : other), link_to_rts(),
+        };
+
+        for (unsigned n = 0; n < G_N_ELEMENTS(steps); n++) {
+            command(pair, QRDMA_CMD_MODIFY_QP, i ? other : one, &steps[n],
+                    sizeof(steps[n]));
+        }
+    }
+}
+
 static void destroy(Pair *pair)
 {
     switch (below(3)) {
@@ -180,7 +198,7 @@ static void doorbell(Pair *pair)
         QRDMA_DOORBELL_SEND, QRDMA_DOORBELL_RECEIVE, QRDMA_DOORBELL_CQ,
         QRDMA_DOORBELL_EQ,
     };
-    uint32_t which = below(4);
+    uint32_t which = one_in(8) ? below(4) : below(2);
     uint32_t low = which < 2 ? some_qpn() : which == 2 ? some_cqn()
                                                        : some_eqn();
     QrdmaQp *qp = which < 2 ? qrdma_qp_find(pair->link->engine, low) : NULL;
@@ -278,10 +296,19 @@ static void write_receive_wqe(Pair *pair, uint8_t *slot)
 
 static void write_wqe(Pair *pair)
 {
-    uint8_t *slot = card_pointer(pair->link->card, ring_memory +
-                                 below(16) * QRDMA_MAX_SEND_WQE,
+    const uint64_t rings[] = {
+        ring_memory, pair->link->a.send_ring, pair->link->b.send_ring,
+        pair->link->a.receive_ring, pair->link->b.receive_ring,
+    };
+    unsigned ring = below(G_N_ELEMENTS(rings));
+    uint8_t *slot = card_pointer(pair->link->card, rings[ring] +
+                                 below(LINK_ENTRIES) * QRDMA_MAX_SEND_WQE,
                                  QRDMA_MAX_SEND_WQE);
 
+    if (ring >= 3) {
+        write_receive_wqe(pair, slot);
+        return;
+    }
     switch (below(8)) {
     case 0:
         write_umr_wqe(pair, slot);
@@ -336,7 +363,7 @@ static void change_bus(Pair *pair)
 
 static void step(Pair *pair)
 {
-    switch (below(20)) {
+    switch (below(24)) {
     case 0:
         create_eq(pair);
         break;
@@ -350,8 +377,10 @@ static void step(Pair *pair)
     case 4:
     case 5:
     case 6:
-    case 7:
         modify_qp(pair);
+        break;
+    case 7:
+        connect(pair);
         break;
     case 8:
         if (one_in(4)) {
@@ -373,6 +402,8 @@ static void step(Pair *pair)
     case 13:
     case 14:
     case 15:
+    case 16:
+    case 17:
         write_wqe(pair);
         break;
     default:

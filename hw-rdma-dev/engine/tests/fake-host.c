@@ -277,6 +277,15 @@ static void fire_timer(FakeHost *host)
     fake_host_run(host);
 }
 
+void fake_host_tick(FakeHost *host, uint64_t nanoseconds)
+{
+    host->now += nanoseconds;
+    if (host->deadline <= host->now) {
+        host->deadline = UINT64_MAX;
+        qrdma_engine_timer(host->engine);
+    }
+}
+
 void fake_host_advance(FakeHost *host, uint64_t nanoseconds)
 {
     uint64_t end = host->now + nanoseconds;

@@ -50,6 +50,9 @@ bool fake_host_step(FakeHost *host);
 /* Until nothing is scheduled. Timers do not fire. */
 void fake_host_run(FakeHost *host);
 
+/* Move the clock; the timer fires if it is due, but no work is done. */
+void fake_host_tick(FakeHost *host, uint64_t nanoseconds);
+
 /* Move the clock; timers that become due fire in order, work in between. */
 void fake_host_advance(FakeHost *host, uint64_t nanoseconds);
 

@@ -260,7 +260,7 @@ static void test_cache_saves_reads(void)
     card_free(card);
 }
 
-/* A CPU write is seen after INVALIDATE_TRANSLATIONS; one cannot say when else. */
+/* A CPU write is seen for certain after INVALIDATE_TRANSLATIONS only. */
 static void test_cache_and_cpu(void)
 {
     QrdmaMkc mkc;

@@ -9,6 +9,7 @@
 #include "qemu/module.h"
 #include "qrdma-queues.h"
 
+#define GROUP       "qrdma-access"
 #define START       0x40000000ull
 #define TABLE       64          /* first PBLE of the table under test */
 #define INDEX       0x33
@@ -502,21 +503,22 @@ static void register_access_tests(void)
         .edge.extra_device_opts = "pble-cache=off",
     };
 
-    qos_add_test("access/local", "qrdma", test_local, NULL);
-    qos_add_test("access/remote", "qrdma", test_remote, NULL);
-    qos_add_test("access/remote-no-cache", "qrdma", test_remote, &no_cache);
-    qos_add_test("access/receive-buffer", "qrdma", test_receive_buffer, NULL);
-    qos_add_test("access/rights", "qrdma", test_rights, NULL);
-    qos_add_test("access/bound-qp", "qrdma", test_bound_qp, NULL);
-    qos_add_test("access/partly-absent", "qrdma", test_partly_absent, NULL);
-    qos_add_test("access/destroyed", "qrdma", test_destroyed, NULL);
-    qos_add_test("access/empty-segments", "qrdma", test_empty_segments, NULL);
-    qos_add_test("access/fault-resumed", "qrdma", test_fault_resumed, NULL);
-    qos_add_test("access/local-fault", "qrdma", test_local_fault, NULL);
-    qos_add_test("access/fault-again", "qrdma", test_fault_again, NULL);
-    qos_add_test("access/fault-failed", "qrdma", test_fault_failed, NULL);
-    qos_add_test("access/resume-refused", "qrdma", test_resume_refused, NULL);
-    qos_add_test("access/destroy-suspended", "qrdma", test_destroy_suspended,
+    qos_node_produces("qrdma", GROUP);
+    qos_add_test("local", GROUP, test_local, NULL);
+    qos_add_test("remote", GROUP, test_remote, NULL);
+    qos_add_test("remote-no-cache", GROUP, test_remote, &no_cache);
+    qos_add_test("receive-buffer", GROUP, test_receive_buffer, NULL);
+    qos_add_test("rights", GROUP, test_rights, NULL);
+    qos_add_test("bound-qp", GROUP, test_bound_qp, NULL);
+    qos_add_test("partly-absent", GROUP, test_partly_absent, NULL);
+    qos_add_test("destroyed", GROUP, test_destroyed, NULL);
+    qos_add_test("empty-segments", GROUP, test_empty_segments, NULL);
+    qos_add_test("fault-resumed", GROUP, test_fault_resumed, NULL);
+    qos_add_test("local-fault", GROUP, test_local_fault, NULL);
+    qos_add_test("fault-again", GROUP, test_fault_again, NULL);
+    qos_add_test("fault-failed", GROUP, test_fault_failed, NULL);
+    qos_add_test("resume-refused", GROUP, test_resume_refused, NULL);
+    qos_add_test("destroy-suspended", GROUP, test_destroy_suspended,
                  NULL);
 }
 

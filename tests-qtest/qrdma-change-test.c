@@ -9,6 +9,7 @@
 #include "qemu/units.h"
 #include "qrdma-queues.h"
 
+#define GROUP       "qrdma-change"
 #define INDEX       0x66
 #define START       0x7f0000000000ull
 #define TABLE       4096        /* first PBLE of the table */
@@ -419,28 +420,29 @@ static void register_change_tests(void)
         ChangeCase change;
     } changes[] = {
         /* Case 1 in the 32 MiB that memory here has room for. */
-        { "change/4k-to-2m/32m", { 32 * MiB, LOG_4K, LOG_2M } },
-        { "change/2m-to-4k/32m", { 32 * MiB, LOG_2M, LOG_4K } },
+        { "4k-to-2m/32m", { 32 * MiB, LOG_4K, LOG_2M } },
+        { "2m-to-4k/32m", { 32 * MiB, LOG_2M, LOG_4K } },
         /* Case 1b: fewer entries than one unit, so the whole is zapped. */
-        { "change/4k-to-2m/8m", { 8 * MiB, LOG_4K, LOG_2M } },
+        { "4k-to-2m/8m", { 8 * MiB, LOG_4K, LOG_2M } },
         /* Case 1c: three blocks and a page. */
-        { "change/2m-to-4k/6m+4k", { 6 * MiB + 4096, LOG_2M, LOG_4K } },
-        { "change/4k-to-2m/6m+4k", { 6 * MiB + 4096, LOG_4K, LOG_2M } },
+        { "2m-to-4k/6m+4k", { 6 * MiB + 4096, LOG_2M, LOG_4K } },
+        { "4k-to-2m/6m+4k", { 6 * MiB + 4096, LOG_4K, LOG_2M } },
     };
     static QOSGraphTestOptions latency = {
         .edge.extra_device_opts = "packet-latency=1000",
     };
 
+    qos_node_produces("qrdma", GROUP);
     for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
         QOSGraphTestOptions options = { .arg = (void *)&changes[i].change };
 
-        qos_add_test(changes[i].name, "qrdma", test_page_size, &options);
+        qos_add_test(changes[i].name, GROUP, test_page_size, &options);
     }
-    qos_add_test("change/skipped-steps", "qrdma", test_skipped_steps, NULL);
-    qos_add_test("revoke/idle", "qrdma", test_revoke_idle, NULL);
-    qos_add_test("revoke/twice", "qrdma", test_revoke_twice, NULL);
-    qos_add_test("revoke/index", "qrdma", test_revoked_index, NULL);
-    qos_add_test("revoke/in-flight", "qrdma", test_revoke_in_flight,
+    qos_add_test("skipped-steps", GROUP, test_skipped_steps, NULL);
+    qos_add_test("revoke/idle", GROUP, test_revoke_idle, NULL);
+    qos_add_test("revoke/twice", GROUP, test_revoke_twice, NULL);
+    qos_add_test("revoke/index", GROUP, test_revoked_index, NULL);
+    qos_add_test("revoke/in-flight", GROUP, test_revoke_in_flight,
                  &latency);
 }
 

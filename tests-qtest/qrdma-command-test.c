@@ -8,6 +8,8 @@
 #include "qemu/module.h"
 #include "qrdma-queues.h"
 
+#define GROUP       "qrdma-command"
+
 /* An address where a PC of this size has no memory. */
 #define NO_MEMORY 0x200000000000ull
 
@@ -621,33 +623,34 @@ static void test_fatal_sticks(void *obj, void *data, QGuestAllocator *alloc)
 
 static void register_command_tests(void)
 {
-    qos_add_test("command/query-device", "qrdma", test_query_device, NULL);
-    qos_add_test("command/counters", "qrdma", test_counters, NULL);
-    qos_add_test("command/entry-kept", "qrdma", test_entry_kept, NULL);
-    qos_add_test("command/ring-wraps", "qrdma", test_ring_wraps, NULL);
-    qos_add_test("command/smallest-ring", "qrdma", test_smallest_ring, NULL);
-    qos_add_test("command/interrupt", "qrdma", test_interrupt, NULL);
-    qos_add_test("command/bad-entries", "qrdma", test_bad_entries, NULL);
-    qos_add_test("command/no-object", "qrdma", test_no_object, NULL);
-    qos_add_test("command/sd", "qrdma", test_sd, NULL);
-    qos_add_test("command/gid", "qrdma", test_gid, NULL);
-    qos_add_test("command/eq", "qrdma", test_eq, NULL);
-    qos_add_test("command/cq", "qrdma", test_cq, NULL);
-    qos_add_test("command/cq-refusals", "qrdma", test_cq_refusals, NULL);
-    qos_add_test("command/async-eq-first", "qrdma", test_async_eq_first,
+    qos_node_produces("qrdma", GROUP);
+    qos_add_test("query-device", GROUP, test_query_device, NULL);
+    qos_add_test("counters", GROUP, test_counters, NULL);
+    qos_add_test("entry-kept", GROUP, test_entry_kept, NULL);
+    qos_add_test("ring-wraps", GROUP, test_ring_wraps, NULL);
+    qos_add_test("smallest-ring", GROUP, test_smallest_ring, NULL);
+    qos_add_test("interrupt", GROUP, test_interrupt, NULL);
+    qos_add_test("bad-entries", GROUP, test_bad_entries, NULL);
+    qos_add_test("no-object", GROUP, test_no_object, NULL);
+    qos_add_test("sd", GROUP, test_sd, NULL);
+    qos_add_test("gid", GROUP, test_gid, NULL);
+    qos_add_test("eq", GROUP, test_eq, NULL);
+    qos_add_test("cq", GROUP, test_cq, NULL);
+    qos_add_test("cq-refusals", GROUP, test_cq_refusals, NULL);
+    qos_add_test("async-eq-first", GROUP, test_async_eq_first,
                  NULL);
-    qos_add_test("command/qp", "qrdma", test_qp, NULL);
-    qos_add_test("command/qp-refusals", "qrdma", test_qp_refusals, NULL);
-    qos_add_test("command/qp-transitions", "qrdma", test_qp_transitions,
+    qos_add_test("qp", GROUP, test_qp, NULL);
+    qos_add_test("qp-refusals", GROUP, test_qp_refusals, NULL);
+    qos_add_test("qp-transitions", GROUP, test_qp_transitions,
                  NULL);
-    qos_add_test("command/qp-bad-mask", "qrdma", test_qp_bad_mask, NULL);
-    qos_add_test("command/invalidate", "qrdma", test_invalidate, NULL);
-    qos_add_test("command/resume-without-fault", "qrdma",
+    qos_add_test("qp-bad-mask", GROUP, test_qp_bad_mask, NULL);
+    qos_add_test("invalidate", GROUP, test_invalidate, NULL);
+    qos_add_test("resume-without-fault", GROUP,
                  test_resume_without_fault, NULL);
-    qos_add_test("command/ring-dma", "qrdma", test_ring_dma, NULL);
-    qos_add_test("command/producer-ahead", "qrdma", test_producer_ahead,
+    qos_add_test("ring-dma", GROUP, test_ring_dma, NULL);
+    qos_add_test("producer-ahead", GROUP, test_producer_ahead,
                  NULL);
-    qos_add_test("command/fatal-sticks", "qrdma", test_fatal_sticks, NULL);
+    qos_add_test("fatal-sticks", GROUP, test_fatal_sticks, NULL);
 }
 
 libqos_init(register_command_tests);

@@ -8,6 +8,7 @@
 #include "qemu/module.h"
 #include "qrdma-queues.h"
 
+#define GROUP       "qrdma-event"
 #define COMPLETION_VECTOR 1     /* of the bench's EQ 1 */
 
 static struct qrdma_send_wqe nop(void)
@@ -410,24 +411,25 @@ static void test_stale_event(void *obj, void *data, QGuestAllocator *alloc)
 
 static void register_event_tests(void)
 {
-    qos_add_test("event/not-armed", "qrdma", test_not_armed, NULL);
-    qos_add_test("event/armed", "qrdma", test_armed, NULL);
-    qos_add_test("event/armed-late", "qrdma", test_armed_late, NULL);
-    qos_add_test("event/solicited", "qrdma", test_solicited, NULL);
-    qos_add_test("event/solicited-error", "qrdma", test_solicited_error,
+    qos_node_produces("qrdma", GROUP);
+    qos_add_test("not-armed", GROUP, test_not_armed, NULL);
+    qos_add_test("armed", GROUP, test_armed, NULL);
+    qos_add_test("armed-late", GROUP, test_armed_late, NULL);
+    qos_add_test("solicited", GROUP, test_solicited, NULL);
+    qos_add_test("solicited-error", GROUP, test_solicited_error,
                  NULL);
-    qos_add_test("event/modify-cq", "qrdma", test_modify_cq, NULL);
-    qos_add_test("msix/masked", "qrdma", test_masked, NULL);
-    qos_add_test("msix/unmask", "qrdma", test_unmask, NULL);
-    qos_add_test("msix/delivered", "qrdma", test_delivered, NULL);
-    qos_add_test("msix/eq-not-armed", "qrdma", test_eq_not_armed, NULL);
-    qos_add_test("msix/eq-armed-late", "qrdma", test_eq_armed_late, NULL);
-    qos_add_test("msix/modify-eq", "qrdma", test_modify_eq, NULL);
-    qos_add_test("event/communication", "qrdma", test_communication, NULL);
-    qos_add_test("event/cq-overrun", "qrdma", test_cq_overrun, NULL);
-    qos_add_test("event/lost", "qrdma", test_event_lost, NULL);
-    qos_add_test("event/waits", "qrdma", test_event_waits, NULL);
-    qos_add_test("event/stale", "qrdma", test_stale_event, NULL);
+    qos_add_test("modify-cq", GROUP, test_modify_cq, NULL);
+    qos_add_test("msix/masked", GROUP, test_masked, NULL);
+    qos_add_test("msix/unmask", GROUP, test_unmask, NULL);
+    qos_add_test("msix/delivered", GROUP, test_delivered, NULL);
+    qos_add_test("msix/eq-not-armed", GROUP, test_eq_not_armed, NULL);
+    qos_add_test("msix/eq-armed-late", GROUP, test_eq_armed_late, NULL);
+    qos_add_test("msix/modify-eq", GROUP, test_modify_eq, NULL);
+    qos_add_test("communication", GROUP, test_communication, NULL);
+    qos_add_test("cq-overrun", GROUP, test_cq_overrun, NULL);
+    qos_add_test("lost", GROUP, test_event_lost, NULL);
+    qos_add_test("waits", GROUP, test_event_waits, NULL);
+    qos_add_test("stale", GROUP, test_stale_event, NULL);
 }
 
 libqos_init(register_event_tests);

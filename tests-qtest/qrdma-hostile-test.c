@@ -10,6 +10,7 @@
 #include "qemu/units.h"
 #include "qrdma-queues.h"
 
+#define GROUP       "qrdma-hostile"
 #define REMOTE      2
 #define NO_MEMORY   0x200000000000ull
 
@@ -500,25 +501,26 @@ static void test_send_ring_dma(void *obj, void *data, QGuestAllocator *alloc)
 
 static void register_hostile_tests(void)
 {
-    qos_add_test("hostile/ring-sizes", "qrdma", test_ring_sizes, NULL);
-    qos_add_test("hostile/ring-entries", "qrdma", test_ring_entries, NULL);
-    qos_add_test("hostile/producers", "qrdma", test_producers, NULL);
-    qos_add_test("hostile/full-ring", "qrdma", test_full_ring, NULL);
-    qos_add_test("hostile/consumers", "qrdma", test_consumers, NULL);
-    qos_add_test("hostile/eq-consumer", "qrdma", test_eq_consumer, NULL);
-    qos_add_test("hostile/foreign-page", "qrdma", test_foreign_page, NULL);
-    qos_add_test("hostile/changing-wqe", "qrdma", test_changing_wqe, NULL);
-    qos_add_test("hostile/data-at-doorbell", "qrdma", test_data_at_doorbell,
+    qos_node_produces("qrdma", GROUP);
+    qos_add_test("ring-sizes", GROUP, test_ring_sizes, NULL);
+    qos_add_test("ring-entries", GROUP, test_ring_entries, NULL);
+    qos_add_test("producers", GROUP, test_producers, NULL);
+    qos_add_test("full-ring", GROUP, test_full_ring, NULL);
+    qos_add_test("consumers", GROUP, test_consumers, NULL);
+    qos_add_test("eq-consumer", GROUP, test_eq_consumer, NULL);
+    qos_add_test("foreign-page", GROUP, test_foreign_page, NULL);
+    qos_add_test("changing-wqe", GROUP, test_changing_wqe, NULL);
+    qos_add_test("data-at-doorbell", GROUP, test_data_at_doorbell,
                  NULL);
-    qos_add_test("hostile/cq-at-doorbell", "qrdma", test_cq_at_doorbell,
+    qos_add_test("cq-at-doorbell", GROUP, test_cq_at_doorbell,
                  NULL);
-    qos_add_test("hostile/eq-at-doorbell", "qrdma", test_eq_at_doorbell,
+    qos_add_test("eq-at-doorbell", GROUP, test_eq_at_doorbell,
                  NULL);
-    qos_add_test("hostile/ring-at-doorbell", "qrdma", test_ring_at_doorbell,
+    qos_add_test("ring-at-doorbell", GROUP, test_ring_at_doorbell,
                  NULL);
-    qos_add_test("hostile/sd-at-doorbell", "qrdma", test_sd_at_doorbell,
+    qos_add_test("sd-at-doorbell", GROUP, test_sd_at_doorbell,
                  NULL);
-    qos_add_test("hostile/send-ring-dma", "qrdma", test_send_ring_dma, NULL);
+    qos_add_test("send-ring-dma", GROUP, test_send_ring_dma, NULL);
 }
 
 libqos_init(register_hostile_tests);

@@ -9,6 +9,7 @@
 #include "qemu/units.h"
 #include "qrdma-queues.h"
 
+#define GROUP       "qrdma-mkey"
 #define INDEX 0x1234
 
 static enum qrdma_status create(QRdma *q, uint32_t index,
@@ -281,14 +282,15 @@ static void test_modify_refused(void *obj, void *data, QGuestAllocator *alloc)
 
 static void register_mkey_tests(void)
 {
-    qos_add_test("mkey/accepted", "qrdma", test_accepted, NULL);
-    qos_add_test("mkey/refused", "qrdma", test_refused, NULL);
-    qos_add_test("mkey/misaligned-block", "qrdma", test_misaligned_block,
+    qos_node_produces("qrdma", GROUP);
+    qos_add_test("accepted", GROUP, test_accepted, NULL);
+    qos_add_test("refused", GROUP, test_refused, NULL);
+    qos_add_test("misaligned-block", GROUP, test_misaligned_block,
                  NULL);
-    qos_add_test("mkey/index-limits", "qrdma", test_index_limits, NULL);
-    qos_add_test("mkey/in-use", "qrdma", test_in_use, NULL);
-    qos_add_test("mkey/modify", "qrdma", test_modify, NULL);
-    qos_add_test("mkey/modify-refused", "qrdma", test_modify_refused, NULL);
+    qos_add_test("index-limits", GROUP, test_index_limits, NULL);
+    qos_add_test("in-use", GROUP, test_in_use, NULL);
+    qos_add_test("modify", GROUP, test_modify, NULL);
+    qos_add_test("modify-refused", GROUP, test_modify_refused, NULL);
 }
 
 libqos_init(register_mkey_tests);

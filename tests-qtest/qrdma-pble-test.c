@@ -10,6 +10,7 @@
 #include "qemu/units.h"
 #include "qrdma-queues.h"
 
+#define GROUP       "qrdma-pble"
 #define INDEX       0x77
 #define START       0x7f0000000000ull
 #define ROOT        8           /* PBLE index of a level 2 root */
@@ -510,41 +511,42 @@ static void register_pble_tests(void)
         const char *name;
         Level level;
     } levels[] = {
-        { "pble/level-1/1", { 1, 1, 1 } },
-        { "pble/level-1/5", { 1, 5, 1 } },
-        { "pble/level-1/600", { 1, 600, 2 } },
-        { "pble/level-2/512", { 2, 512, 1 } },
-        { "pble/level-2/513", { 2, 513, 2 } },
-        { "pble/level-2/1537", { 2, 1537, 4 } },
-        { "pble/level-2/262145", { 2, 262145, 513 } },
+        { "level-1/1", { 1, 1, 1 } },
+        { "level-1/5", { 1, 5, 1 } },
+        { "level-1/600", { 1, 600, 2 } },
+        { "level-2/512", { 2, 512, 1 } },
+        { "level-2/513", { 2, 513, 2 } },
+        { "level-2/1537", { 2, 1537, 4 } },
+        { "level-2/262145", { 2, 262145, 513 } },
     };
     static QOSGraphTestOptions no_cache = {
         .edge.extra_device_opts = "pble-cache=off",
     };
 
+    qos_node_produces("qrdma", GROUP);
     for (size_t i = 0; i < ARRAY_SIZE(levels); i++) {
         QOSGraphTestOptions options = { .arg = (void *)&levels[i].level };
 
-        qos_add_test(levels[i].name, "qrdma", test_level, &options);
+        qos_add_test(levels[i].name, GROUP, test_level, &options);
     }
-    qos_add_test("pble/across-leaves", "qrdma", test_across_leaves, NULL);
-    qos_add_test("pble/across-leaves-no-cache", "qrdma", test_across_leaves,
+    qos_add_test("across-leaves", GROUP, test_across_leaves, NULL);
+    qos_add_test("across-leaves-no-cache", GROUP, test_across_leaves,
                  &no_cache);
-    qos_add_test("pble/unaligned-start", "qrdma", test_unaligned_start, NULL);
-    qos_add_test("pble/block-sizes", "qrdma", test_block_sizes, NULL);
-    qos_add_test("pble/huge-blocks", "qrdma", test_huge_blocks, NULL);
-    qos_add_test("pble/paged-sd", "qrdma", test_paged_sd, NULL);
-    qos_add_test("pble/paged-sd-misaligned", "qrdma",
+    qos_add_test("unaligned-start", GROUP, test_unaligned_start, NULL);
+    qos_add_test("block-sizes", GROUP, test_block_sizes, NULL);
+    qos_add_test("huge-blocks", GROUP, test_huge_blocks, NULL);
+    qos_add_test("paged-sd", GROUP, test_paged_sd, NULL);
+    qos_add_test("paged-sd-misaligned", GROUP,
                  test_paged_sd_misaligned, NULL);
-    qos_add_test("pble/sd-2049", "qrdma", test_sd_2049, NULL);
-    qos_add_test("pble/remove-sd", "qrdma", test_remove_sd, NULL);
-    qos_add_test("pble/invalidate", "qrdma", test_invalidate, NULL);
-    qos_add_test("pble/no-cache", "qrdma", test_no_cache, &no_cache);
-    qos_add_test("pble/umr-across-leaves", "qrdma", test_umr_across_leaves,
+    qos_add_test("sd-2049", GROUP, test_sd_2049, NULL);
+    qos_add_test("remove-sd", GROUP, test_remove_sd, NULL);
+    qos_add_test("invalidate", GROUP, test_invalidate, NULL);
+    qos_add_test("no-cache", GROUP, test_no_cache, &no_cache);
+    qos_add_test("umr-across-leaves", GROUP, test_umr_across_leaves,
                  NULL);
-    qos_add_test("pble/umr-coherent", "qrdma", test_umr_coherent, NULL);
-    qos_add_test("pble/bad-roots", "qrdma", test_bad_roots, NULL);
-    qos_add_test("pble/ring-levels", "qrdma", test_ring_levels, NULL);
+    qos_add_test("umr-coherent", GROUP, test_umr_coherent, NULL);
+    qos_add_test("bad-roots", GROUP, test_bad_roots, NULL);
+    qos_add_test("ring-levels", GROUP, test_ring_levels, NULL);
 }
 
 libqos_init(register_pble_tests);

@@ -11,6 +11,7 @@
 #include "qemu/units.h"
 #include "qrdma-queues.h"
 
+#define GROUP       "qrdma-rc"
 #define REMOTE_INDEX    2       /* a second key to all memory */
 #define BUFFER          (1 * MiB)
 
@@ -577,27 +578,28 @@ static void test_qp_rights(void *obj, void *data, QGuestAllocator *alloc)
 
 static void register_rc_tests(void)
 {
-    qos_add_test("rc/send", "qrdma", test_send, NULL);
-    qos_add_test("rc/send-immediate", "qrdma", test_send_immediate, NULL);
-    qos_add_test("rc/inline", "qrdma", test_inline, NULL);
-    qos_add_test("rc/segments", "qrdma", test_segments, NULL);
-    qos_add_test("rc/unsignalled", "qrdma", test_unsignalled, NULL);
-    qos_add_test("rc/nop", "qrdma", test_nop, NULL);
-    qos_add_test("rc/write", "qrdma", test_write, NULL);
-    qos_add_test("rc/write-immediate", "qrdma", test_write_immediate, NULL);
-    qos_add_test("rc/read", "qrdma", test_read, NULL);
-    qos_add_test("rc/order", "qrdma", test_order, NULL);
-    qos_add_test("rc/atomics", "qrdma", test_atomics, NULL);
-    qos_add_test("rc/misaligned-atomic", "qrdma", test_misaligned_atomic,
+    qos_node_produces("qrdma", GROUP);
+    qos_add_test("send", GROUP, test_send, NULL);
+    qos_add_test("send-immediate", GROUP, test_send_immediate, NULL);
+    qos_add_test("inline", GROUP, test_inline, NULL);
+    qos_add_test("segments", GROUP, test_segments, NULL);
+    qos_add_test("unsignalled", GROUP, test_unsignalled, NULL);
+    qos_add_test("nop", GROUP, test_nop, NULL);
+    qos_add_test("write", GROUP, test_write, NULL);
+    qos_add_test("write-immediate", GROUP, test_write_immediate, NULL);
+    qos_add_test("read", GROUP, test_read, NULL);
+    qos_add_test("order", GROUP, test_order, NULL);
+    qos_add_test("atomics", GROUP, test_atomics, NULL);
+    qos_add_test("misaligned-atomic", GROUP, test_misaligned_atomic,
                  NULL);
-    qos_add_test("rc/rnr-exceeded", "qrdma", test_rnr_exceeded, NULL);
-    qos_add_test("rc/rnr-late", "qrdma", test_rnr_late, NULL);
-    qos_add_test("rc/receive-too-short", "qrdma", test_receive_too_short,
+    qos_add_test("rnr-exceeded", GROUP, test_rnr_exceeded, NULL);
+    qos_add_test("rnr-late", GROUP, test_rnr_late, NULL);
+    qos_add_test("receive-too-short", GROUP, test_receive_too_short,
                  NULL);
-    qos_add_test("rc/flush", "qrdma", test_flush, NULL);
-    qos_add_test("rc/bad-wqes", "qrdma", test_bad_wqes, NULL);
-    qos_add_test("rc/bad-receives", "qrdma", test_bad_receives, NULL);
-    qos_add_test("rc/qp-rights", "qrdma", test_qp_rights, NULL);
+    qos_add_test("flush", GROUP, test_flush, NULL);
+    qos_add_test("bad-wqes", GROUP, test_bad_wqes, NULL);
+    qos_add_test("bad-receives", GROUP, test_bad_receives, NULL);
+    qos_add_test("qp-rights", GROUP, test_qp_rights, NULL);
 }
 
 libqos_init(register_rc_tests);

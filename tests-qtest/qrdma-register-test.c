@@ -7,6 +7,8 @@
 #include "qemu/module.h"
 #include "qrdma-device.h"
 
+#define GROUP       "qrdma-register"
+
 /* Given a card just out of reset, its registers say what it is. */
 static void test_identity(void *obj, void *data, QGuestAllocator *alloc)
 {
@@ -312,24 +314,25 @@ static void register_register_tests(void)
         .edge.extra_device_opts = "mac=52:02:03:04:05:06",
     };
 
-    qos_add_test("register/identity", "qrdma", test_identity, NULL);
-    qos_add_test("register/no-cache", "qrdma", test_no_cache, &no_cache);
-    qos_add_test("register/mac", "qrdma", test_mac, &mac);
-    qos_add_test("register/halves", "qrdma", test_halves, NULL);
-    qos_add_test("register/write-halves", "qrdma", test_write_halves, NULL);
-    qos_add_test("register/odd-reads", "qrdma", test_odd_reads, NULL);
-    qos_add_test("register/odd-writes", "qrdma", test_odd_writes, NULL);
-    qos_add_test("register/last-bytes", "qrdma", test_last_bytes, NULL);
-    qos_add_test("register/odd-doorbells", "qrdma", test_odd_doorbells, NULL);
-    qos_add_test("register/read-only", "qrdma", test_read_only, NULL);
-    qos_add_test("register/ring-locked", "qrdma", test_ring_locked, NULL);
-    qos_add_test("register/bad-setup", "qrdma", test_bad_setup, NULL);
-    qos_add_test("register/control-reset", "qrdma", test_control_reset, NULL);
-    qos_add_test("register/no-diagnostics", "qrdma", test_no_diagnostics,
+    qos_node_produces("qrdma", GROUP);
+    qos_add_test("identity", GROUP, test_identity, NULL);
+    qos_add_test("no-cache", GROUP, test_no_cache, &no_cache);
+    qos_add_test("mac", GROUP, test_mac, &mac);
+    qos_add_test("halves", GROUP, test_halves, NULL);
+    qos_add_test("write-halves", GROUP, test_write_halves, NULL);
+    qos_add_test("odd-reads", GROUP, test_odd_reads, NULL);
+    qos_add_test("odd-writes", GROUP, test_odd_writes, NULL);
+    qos_add_test("last-bytes", GROUP, test_last_bytes, NULL);
+    qos_add_test("odd-doorbells", GROUP, test_odd_doorbells, NULL);
+    qos_add_test("read-only", GROUP, test_read_only, NULL);
+    qos_add_test("ring-locked", GROUP, test_ring_locked, NULL);
+    qos_add_test("bad-setup", GROUP, test_bad_setup, NULL);
+    qos_add_test("control-reset", GROUP, test_control_reset, NULL);
+    qos_add_test("no-diagnostics", GROUP, test_no_diagnostics,
                  NULL);
-    qos_add_test("register/diagnostics", "qrdma", test_diagnostics,
+    qos_add_test("diagnostics", GROUP, test_diagnostics,
                  &diagnostics);
-    qos_add_test("register/doorbell-error", "qrdma", test_doorbell_error,
+    qos_add_test("doorbell-error", GROUP, test_doorbell_error,
                  NULL);
 }
 

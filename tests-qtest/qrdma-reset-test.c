@@ -10,6 +10,7 @@
 #include "hw/pci/pci_regs.h"
 #include "qrdma-queues.h"
 
+#define GROUP       "qrdma-reset"
 #define REMOTE      2
 #define TRANSFERS   16
 #define LENGTH      (64 * KiB)
@@ -232,13 +233,14 @@ static void register_reset_tests(void)
         .edge.extra_device_opts = "packet-latency=1000",
     };
 
-    qos_add_test("reset/none", "qrdma", test_no_reset, &latency);
-    qos_add_test("reset/control", "qrdma", test_control, &latency);
-    qos_add_test("reset/flr", "qrdma", test_flr, &latency);
-    qos_add_test("reset/system", "qrdma", test_system, &latency);
-    qos_add_test("reset/again", "qrdma", test_reset_again, NULL);
-    qos_add_test("bus-master/command", "qrdma", test_no_master_command, NULL);
-    qos_add_test("bus-master/transfer", "qrdma", test_no_master_transfer,
+    qos_node_produces("qrdma", GROUP);
+    qos_add_test("none", GROUP, test_no_reset, &latency);
+    qos_add_test("control", GROUP, test_control, &latency);
+    qos_add_test("flr", GROUP, test_flr, &latency);
+    qos_add_test("system", GROUP, test_system, &latency);
+    qos_add_test("again", GROUP, test_reset_again, NULL);
+    qos_add_test("bus-master/command", GROUP, test_no_master_command, NULL);
+    qos_add_test("bus-master/transfer", GROUP, test_no_master_transfer,
                  &latency);
 }
 

@@ -9,6 +9,7 @@
 #include "qemu/units.h"
 #include "qrdma-queues.h"
 
+#define GROUP       "qrdma-umr"
 #define INDEX       0x55
 #define START       0x10000000ull
 #define TABLE       64          /* first PBLE of the table */
@@ -639,30 +640,31 @@ static void register_umr_tests(void)
         .edge.extra_device_opts = "umr-order-seed=12345",
     };
 
-    qos_add_test("umr/inline", "qrdma", test_inline, NULL);
-    qos_add_test("umr/inline-any-order", "qrdma", test_inline, &seed);
-    qos_add_test("umr/offset", "qrdma", test_offset, NULL);
-    qos_add_test("umr/by-reference", "qrdma", test_by_reference, NULL);
-    qos_add_test("umr/by-reference-any-order", "qrdma", test_by_reference,
+    qos_node_produces("qrdma", GROUP);
+    qos_add_test("inline", GROUP, test_inline, NULL);
+    qos_add_test("inline-any-order", GROUP, test_inline, &seed);
+    qos_add_test("offset", GROUP, test_offset, NULL);
+    qos_add_test("by-reference", GROUP, test_by_reference, NULL);
+    qos_add_test("by-reference-any-order", GROUP, test_by_reference,
                  &seed);
-    qos_add_test("umr/level-0", "qrdma", test_level_0, NULL);
-    qos_add_test("umr/masks", "qrdma", test_masks, NULL);
-    qos_add_test("umr/flag-masks", "qrdma", test_flag_masks, NULL);
-    qos_add_test("umr/start-mask", "qrdma", test_start_mask, NULL);
-    qos_add_test("umr/variant", "qrdma", test_variant, NULL);
-    qos_add_test("umr/refused", "qrdma", test_refused, NULL);
-    qos_add_test("umr/table-bounds", "qrdma", test_table_bounds, NULL);
-    qos_add_test("umr/inline-too-long", "qrdma", test_inline_too_long, NULL);
-    qos_add_test("umr/bad-entry", "qrdma", test_bad_entry, NULL);
-    qos_add_test("umr/entry-131072", "qrdma", test_entry_131072, NULL);
-    qos_add_test("umr/check-free", "qrdma", test_check_free, NULL);
-    qos_add_test("umr/check-not-free", "qrdma", test_check_not_free, NULL);
-    qos_add_test("umr/error-then-flush", "qrdma", test_error_then_flush,
+    qos_add_test("level-0", GROUP, test_level_0, NULL);
+    qos_add_test("masks", GROUP, test_masks, NULL);
+    qos_add_test("flag-masks", GROUP, test_flag_masks, NULL);
+    qos_add_test("start-mask", GROUP, test_start_mask, NULL);
+    qos_add_test("variant", GROUP, test_variant, NULL);
+    qos_add_test("refused", GROUP, test_refused, NULL);
+    qos_add_test("table-bounds", GROUP, test_table_bounds, NULL);
+    qos_add_test("inline-too-long", GROUP, test_inline_too_long, NULL);
+    qos_add_test("bad-entry", GROUP, test_bad_entry, NULL);
+    qos_add_test("entry-131072", GROUP, test_entry_131072, NULL);
+    qos_add_test("check-free", GROUP, test_check_free, NULL);
+    qos_add_test("check-not-free", GROUP, test_check_not_free, NULL);
+    qos_add_test("error-then-flush", GROUP, test_error_then_flush,
                  NULL);
-    qos_add_test("umr/flush-until-reset", "qrdma", test_flush_until_reset,
+    qos_add_test("flush-until-reset", GROUP, test_flush_until_reset,
                  NULL);
-    qos_add_test("umr/wrong-queue", "qrdma", test_wrong_queue, NULL);
-    qos_add_test("umr/injected", "qrdma", test_injected, &diagnostics);
+    qos_add_test("wrong-queue", GROUP, test_wrong_queue, NULL);
+    qos_add_test("injected", GROUP, test_injected, &diagnostics);
 }
 
 libqos_init(register_umr_tests);

@@ -25,12 +25,14 @@ HOOKS = {
     "stubs/meson.build": overlay.append(f"trace_events_subdirs += ['{CARD_FOLDER}']"),
 }
 
+FIRMWARE = ("/usr/share/seabios", "/usr/share/qemu", "/usr/lib/ipxe/qemu")
+
 CONFIGURE = [
     "--target-list=x86_64-softmmu", "--without-default-features", "--enable-fdt=system",
     "--enable-tcg", "--enable-kvm", "--disable-docs", "--disable-install-blobs",
     "--enable-werror", "--disable-download",
     # Firmware is the host's packages'; QEMU's source package has none.
-    "--firmwarepath=/usr/share/seabios:/usr/share/qemu:/usr/lib/ipxe/qemu",
+    "--firmwarepath=" + ":".join(FIRMWARE),
 ]
 
 
@@ -50,7 +52,7 @@ def stage_key(trees: Trees) -> str | None:
     """What the build depends on; None for an own tree, which may change any time."""
     if trees.qemu is not None:
         return None
-    return stamps.key("qemu 1", str(source(trees)), *CONFIGURE, files=[paths.CARD, paths.QTESTS])
+    return stamps.key("qemu 2", str(source(trees)), *CONFIGURE, files=[paths.CARD, paths.QTESTS])
 
 
 def build(trees: Trees) -> None:
@@ -63,6 +65,7 @@ def build(trees: Trees) -> None:
                 or not (folder / "build/build.ninja").exists():
             configure(folder, step)
             stamps.record(folder.name + "-configure", configured)
+        link_firmware(folder / "build")
         ninja = ["ninja", "-C", folder / "build"]
         step.run([*ninja, "build.ninja"])
         step.run([*ninja, "qemu-system-x86_64", *qtests(trees)])
@@ -81,6 +84,15 @@ def configure(folder: Path, step: Step) -> None:
     (folder / "build").mkdir(parents=True, exist_ok=True)
     step.run([folder / "source/configure", f"--python={tools.python()}", *CONFIGURE],
              directory=folder / "build")
+
+
+def link_firmware(build_folder: Path) -> None:
+    """A QEMU that runs in its build folder looks for its firmware below qemu-bundle."""
+    for firmware in FIRMWARE:
+        link = build_folder / "qemu-bundle" / firmware.lstrip("/")
+        if not link.is_symlink():
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(firmware)
 
 
 def qtests(trees: Trees) -> list[str]:

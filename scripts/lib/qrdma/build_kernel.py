@@ -93,5 +93,6 @@ def modules(trees: Trees) -> list[Path]:
     """The modules that were built: ours, and the kernel's own."""
     ours = [path for name in MODULES
             for path in sorted((trees.modules_build() / name).glob("*.ko"))]
-    theirs = [path for path in sorted(trees.kernel_build().glob("drivers/**/*.ko"))]
+    listing = (trees.kernel_build() / "modules.order").read_text().split()
+    theirs = [trees.kernel_build() / Path(name).with_suffix(".ko") for name in listing]
     return ours + theirs

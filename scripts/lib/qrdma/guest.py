@@ -88,7 +88,9 @@ class Session:
         with self.qemu_log.open("w") as errors:
             errors.write(f"$ {shlex.join(command)}\n")
             errors.flush()
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
+            # A standard input that ends would look to the guest as if nobody read
+            # its port: it is a pipe that nobody writes to.
+            process = subprocess.Popen(command, stdin=subprocess.PIPE,
                                        stdout=subprocess.PIPE, stderr=errors)
             try:
                 trouble = Reader(self, process).follow()

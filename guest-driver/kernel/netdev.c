@@ -94,6 +94,11 @@ int qrdma_netdev_create(struct qrdma_dev *dev)
 	netdev->mtu = QRDMA_NETDEV_MTU;
 	netdev->max_mtu = QRDMA_NETDEV_MAX_MTU;
 	eth_hw_addr_set(netdev, dev->mac);
+	/*
+	 * No neighbours: nobody to resolve, and no duplicate address to detect.
+	 * Addresses, and the GIDs that follow them, work at once.
+	 */
+	netdev->flags |= IFF_NOARP;
 	netif_carrier_off(netdev);
 
 	ret = register_netdev(netdev);

@@ -31,6 +31,8 @@ int qrdma_qp_start(struct qrdma_dev *dev, struct qrdma_qp_base *qp,
 
 void qrdma_qp_stop(struct qrdma_dev *dev, struct qrdma_qp_base *qp)
 {
+	/* What has happened to the queue pair by now, its owner is to hear of. */
+	qrdma_eq_drain(&dev->async_eq);
 	xa_cmpxchg_irq(&dev->qps, qp->qpn, qp, XA_ZERO_ENTRY, GFP_KERNEL);
 	qrdma_destroy_object(dev, QRDMA_CMD_DESTROY_QP, qp->qpn);
 	qrdma_eq_drain(&dev->async_eq);

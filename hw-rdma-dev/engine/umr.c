@@ -116,7 +116,7 @@ static bool apply_units(QrdmaEngine *engine, QrdmaUmr *umr, uint32_t first,
     uint64_t unit = umr->table_offset / QRDMA_TABLE_UNIT + first;
     uint64_t *data = umr->data + first * QRDMA_TABLE_UNIT_WORDS;
 
-    if (umr->mkey->mkc.level == 0) {
+    if (!umr->places) {
         umr->mkey->mkc.base = qrdma_le64(data[0]);
         return true;
     }

@@ -71,6 +71,8 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--list", action="store_true", help="list the flows and leave")
     result.add_argument("--json", metavar="FILE", type=Path,
                         help="write the report to FILE as JSON, too")
+    result.add_argument("--verbose", action="store_true",
+                        help="report every check, also those without figures")
     trees.add_options(result)
     return result
 
@@ -122,7 +124,7 @@ def main(arguments: list[str]) -> int:
         stages.build(stages.EVERYTHING, of)
         outcomes = run_flows(flows, of)
     print()
-    print(report.text(outcomes))
+    print(report.text(outcomes, every_check=options.verbose))
     print()
     print(report.verdict_line(outcomes))
     if options.json is not None:

@@ -34,12 +34,18 @@ class Outcome:
         return "held" if self.verdict.held else "FAILED"
 
 
-def text(outcomes: list[Outcome]) -> str:
-    """A block a flow: its line, then its checks with their figures, then problems."""
+def text(outcomes: list[Outcome], *, every_check: bool = False) -> str:
+    """A block a flow: its line, then checks with their figures, then problems.
+
+    Checks that passed and have no figures are only counted, unless every check
+    is wanted.
+    """
     lines: list[str] = []
     for outcome in outcomes:
         lines += ["", headline(outcome)]
         for check in outcome.verdict.checks:
+            if check.passed and not check.skipped and not check.figures and not every_check:
+                continue
             mark = "-" if check.skipped else "+" if check.passed else "!"
             lines.append(f"    {mark} {check.description}{_reason(check.reason)}")
             if check.figures:

@@ -23,8 +23,9 @@ class Machine:
     iommu: bool = False
     card: str = "qrdma,diagnostics=on"
     # The page-size flow wants 1 GiB that is contiguous and aligned to its size,
-    # which the kernel has only if it is set aside: above the PCI hole.
-    kernel_arguments: tuple[str, ...] = ("hugepages=64", "cma=1G@4G")
+    # which the kernel has only if it is set aside: 5 to 6 GiB, and 64 MiB before
+    # it, because coherent DMA memory comes from the same place.
+    kernel_arguments: tuple[str, ...] = ("hugepages=64", "cma=1088M@5056M")
 
     def arguments(self) -> list[str]:
         """The hardware, without kernel and consoles."""

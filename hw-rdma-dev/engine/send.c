@@ -505,7 +505,8 @@ static void work(QrdmaEngine *engine, QrdmaQp *qp)
         finish(engine, qp);
         return;
     }
-    if (!engage(engine, qp)) {
+    /* The event of a first message may have been one too many for the card. */
+    if (!engage(engine, qp) || !qrdma_engine_running(engine)) {
         return;
     }
     if (!all_moved(&qp->outgoing)) {

@@ -422,8 +422,34 @@ static void test_create_refusals(Pair *pair, gconstpointer data)
                             sizeof(cqc)), ==, QRDMA_STATUS_BAD_RESERVED);
     g_assert_cmpint(command(pair, QRDMA_CMD_DESTROY_CQ, 9, NULL, 0), ==,
                     QRDMA_STATUS_NO_OBJECT);
+    g_assert_cmpint(command(pair, QRDMA_CMD_DESTROY_CQ, QRDMA_MAX_CQS, NULL,
+                            0), ==, QRDMA_STATUS_BAD_NUMBER);
     g_assert_cmpint(command(pair, QRDMA_CMD_DESTROY_EQ, 64, NULL, 0), ==,
                     QRDMA_STATUS_BAD_NUMBER);
+}
+
+static void test_modify_refusals(Pair *pair, gconstpointer data)
+{
+    struct qrdma_eqc eqc = { .reserved[0] = 1 };
+    struct qrdma_cqc cqc = { .reserved[0] = 1 };
+
+    g_assert_cmpint(command(pair, QRDMA_CMD_MODIFY_EQ, 0, &eqc, sizeof(eqc)),
+                    ==, QRDMA_STATUS_BAD_RESERVED);
+    g_assert_cmpint(command(pair, QRDMA_CMD_MODIFY_EQ, 9, &eqc, sizeof(eqc)),
+                    ==, QRDMA_STATUS_NO_OBJECT);
+    g_assert_cmpint(command(pair, QRDMA_CMD_MODIFY_CQ, 1, &cqc, sizeof(cqc)),
+                    ==, QRDMA_STATUS_BAD_RESERVED);
+    g_assert_cmpint(command(pair, QRDMA_CMD_MODIFY_CQ, 9, &cqc, sizeof(cqc)),
+                    ==, QRDMA_STATUS_NO_OBJECT);
+    cqc = (struct qrdma_cqc) { .eqn = qrdma_le32(9) };
+    g_assert_cmpint(command(pair, QRDMA_CMD_MODIFY_CQ, 1, &cqc, sizeof(cqc)),
+                    ==, QRDMA_STATUS_BAD_EQN);
+    g_assert_cmpint(card_command(pair->link->card, QRDMA_CMD_QUERY_EQ, 9,
+                                 NULL, 0, &eqc, sizeof(eqc)), ==,
+                    QRDMA_STATUS_NO_OBJECT);
+    g_assert_cmpint(card_command(pair->link->card, QRDMA_CMD_QUERY_CQ, 9,
+                                 NULL, 0, &cqc, sizeof(cqc)), ==,
+                    QRDMA_STATUS_NO_OBJECT);
 }
 
 /* EQ 0 takes the errors, so it comes first. */
@@ -513,6 +539,7 @@ int main(int argc, char **argv)
         { "cq/phase-is-written-last", test_phase_is_written_last },
         { "in-use", test_in_use },
         { "create-refusals", test_create_refusals },
+        { "modify-refusals", test_modify_refusals },
         { "query", test_query },
         { "number-used-again", test_number_used_again },
     };

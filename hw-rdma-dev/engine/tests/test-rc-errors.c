@@ -209,6 +209,36 @@ static void test_receive_access(Pair *pair, gconstpointer data)
                         QRDMA_EVENT_FLAG_WRITE | QRDMA_EVENT_FLAG_RESPONDER);
 }
 
+/* Memory that does not answer where it is read. */
+static void test_source_fails(Pair *pair, gconstpointer data)
+{
+    TestSend send = pair_message(pair, QRDMA_SEND_OP_WRITE, 100);
+    struct qrdma_cqe cqe;
+
+    spoil_bus(pair, pair->from, NULL);
+    link_post_send(pair->link, &pair->link->a, &send);
+    fake_host_run(pair->link->host);
+    cqe = link_expect(pair->link, &pair->link->cq_a, QRDMA_CQE_OP_WRITE,
+                      QRDMA_CQE_LOCAL_PROTECTION_ERROR);
+    g_assert_cmpuint(qrdma_le16(cqe.syndrome), ==, QRDMA_ACCESS_DMA);
+    expect_access_event(pair, LINK_QPN_A, &send.segment[0], QRDMA_ACCESS_DMA,
+                        0);
+}
+
+static void test_remote_source_fails(Pair *pair, gconstpointer data)
+{
+    TestSend send = pair_message(pair, QRDMA_SEND_OP_READ, 100);
+    QrdmaSegment remote = link_segment(pair->to, 0, 100);
+
+    spoil_bus(pair, pair->to, NULL);
+    link_post_send(pair->link, &pair->link->a, &send);
+    fake_host_run(pair->link->host);
+    link_expect(pair->link, &pair->link->cq_a, QRDMA_CQE_OP_READ,
+                QRDMA_CQE_REMOTE_ACCESS_ERROR);
+    expect_access_event(pair, LINK_QPN_B, &remote, QRDMA_ACCESS_DMA,
+                        QRDMA_EVENT_FLAG_RESPONDER | QRDMA_EVENT_FLAG_REMOTE);
+}
+
 /* A page in the middle: what came before is there, the rest is not. */
 static void test_middle_of_message(Pair *pair, gconstpointer data)
 {
@@ -356,6 +386,10 @@ int main(int argc, char **argv)
         pair_add("/rc-errors/receive/%s", bad->name, bad, pair_set_up,
                  test_receive_access);
     }
+    pair_add("/rc-errors/%s", "source-fails", NULL, pair_set_up,
+             test_source_fails);
+    pair_add("/rc-errors/%s", "remote-source-fails", NULL, pair_set_up,
+             test_remote_source_fails);
     pair_add("/rc-errors/%s", "middle-of-message", NULL, pair_set_up,
              test_middle_of_message);
     pair_add("/rc-errors/%s", "range-is-checked-first", NULL, pair_set_up,

@@ -579,6 +579,38 @@ static void test_latency(void)
     link_free(link);
 }
 
+/* Packets of several QPs are in flight together; each lands in its own time. */
+static void test_latency_of_several(void)
+{
+    QrdmaConfig config = card_default_config();
+    TestLink *link;
+    TestBuffer *from, *to;
+    TestSend there, back;
+
+    config.packet_latency = 1000;
+    link = link_new(&config);
+    from = link_buffer(link, 1, 12, 0, 4096, 0);
+    to = link_buffer(link, 1, 12, 0, 4096, 0);
+    there = remote_of(QRDMA_SEND_OP_WRITE, link_segment(from, 0, 100), to, 0);
+    back = remote_of(QRDMA_SEND_OP_WRITE, link_segment(from, 0, 100), to,
+                     2048);
+    link_buffer_fill(from, 9);
+    link_post_send(link, &link->a, &there);
+    fake_host_advance(link->host, 400);
+    link_post_send(link, &link->b, &back);
+    fake_host_advance(link->host, 600);
+    link_expect(link, &link->cq_a, QRDMA_CQE_OP_WRITE, QRDMA_CQE_SUCCESS);
+    assert_moved(to, 0, 9, 0, 100);
+    g_assert_cmphex(link_buffer_byte(to, 2048 + 1), ==, 0);
+    link_expect_no_cqe(link, &link->cq_b);
+    fake_host_advance(link->host, 400);
+    link_expect(link, &link->cq_b, QRDMA_CQE_OP_WRITE, QRDMA_CQE_SUCCESS);
+    assert_moved(to, 2048, 9, 0, 100);
+    link_buffer_free(from);
+    link_buffer_free(to);
+    link_free(link);
+}
+
 /* Memory that cannot be mapped goes through a buffer; atomics need mapping. */
 static void *no_map(void *opaque, uint64_t address, size_t *length, bool write)
 {
@@ -649,6 +681,7 @@ int main(int argc, char **argv)
     g_test_add_func("/rc/first-message-in-rtr", test_first_message_in_rtr);
     g_test_add_func("/rc/sqd-drains", test_sqd_drains);
     g_test_add_func("/rc/latency", test_latency);
+    g_test_add_func("/rc/latency-of-several", test_latency_of_several);
     g_test_add_func("/rc/unmappable-and-short-maps",
                     test_unmappable_and_short_maps);
     return g_test_run();

@@ -20,10 +20,11 @@
 #include "tap.h"
 
 #define SIZE		(64 * MIB)
-#define SMALL		(8 * MIB)
+#define SMALL		(2 * MIB)
 #define IOVA		0x7d0000000000ull
 #define ACCESSES	40
-#define ROUNDS		40
+#define REFUSALS	40	/* times that some are asked for */
+#define ROUNDS		10	/* of each worker, at least */
 #define SEED		0x5eed
 #define SEED_AFTER	0xaf7e4
 
@@ -190,7 +191,7 @@ struct worker {
 	unsigned int number;
 	pthread_t thread;
 	/* Results. */
-	unsigned int rounds;
+	atomic_uint rounds;
 	unsigned int refused;		/* callers that got an errno */
 	uint64_t right;
 	uint64_t accesses_refused;
@@ -252,7 +253,7 @@ static void *move_buffers(void *argument)
 		traffic = traffic_start(worker->device, subject.region,
 					31 + worker->rounds);
 		traffic_wait(traffic, 4);
-		move("many", &subject, LAYOUT(2M));
+		move("many", &subject, LAYOUT(CONTIGUOUS));
 		traffic_wait(traffic, 4);
 		move("many", &subject, LAYOUT(64K));
 		traffic_wait(traffic, 4);
@@ -300,6 +301,14 @@ static void report(const char *what, const struct worker *worker)
 	       worker->rounds);
 }
 
+static bool all_worked(struct worker *workers, unsigned int count)
+{
+	while (count--)
+		if (atomic_load(&workers[count].rounds) < ROUNDS)
+			return false;
+	return true;
+}
+
 static void many(struct rc_device *device, uint64_t seed)
 {
 	static void *(*const functions[])(void *) = {
@@ -323,10 +332,12 @@ static void many(struct rc_device *device, uint64_t seed)
 				   &workers[i]))
 			tap_bail("no thread");
 	}
-	for (i = 0; i < ROUNDS; i++) {
+	for (i = 0; i < REFUSALS || !all_worked(workers, WORKERS); i++) {
 		uint32_t refuse = 1 + random_below(&seed, 3);
 
-		tap_step("many: refusals of round %u", i);
+		/* Not renewed for ever: a worker that hangs is to be noticed. */
+		if (i <= REFUSALS)
+			tap_step("many: each worker to do %u rounds", ROUNDS);
 		diagnostic_refuse(random_below(&seed, 16), refuse);
 		refusals += refuse;
 		while (!diagnostic_spent())

@@ -78,21 +78,35 @@ static void net_devices_up(const char *pci)
 	closedir(folder);
 }
 
-/* RoCEv2 only: the card knows no other. */
+static bool is_ipv4(const union ibv_gid *gid)
+{
+	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
+
+	return !memcmp(gid->raw, prefix, sizeof(prefix));
+}
+
+/*
+ * RoCEv2 only: the card knows no other. IPv4 rather than IPv6, whose addresses
+ * cannot be used in the moment after they were set.
+ */
 static bool find_gid(struct rc_device *device)
 {
 	struct ibv_gid_entry entry;
+	bool found = false;
 	int i;
 
 	for (i = 0; i < device->port.gid_tbl_len; i++) {
 		if (ibv_query_gid_ex(device->context, 1, i, &entry, 0) ||
-		    entry.gid_type != IBV_GID_TYPE_ROCE_V2)
+		    entry.gid_type != IBV_GID_TYPE_ROCE_V2 ||
+		    (found && !is_ipv4(&entry.gid)))
 			continue;
 		device->gid_index = i;
 		device->gid = entry.gid;
-		return true;
+		found = true;
+		if (is_ipv4(&entry.gid))
+			break;
 	}
-	return false;
+	return found;
 }
 
 /* The address comes a moment after the interface: wait for the condition. */

@@ -114,7 +114,7 @@ static void test_halves(void)
     wr(card, QRDMA_REG_COMMAND_RING + 4, 0xffffffffaabbccdd, 4);
     g_assert_cmphex(rd(card, QRDMA_REG_COMMAND_RING, 8), ==,
                     0xaabbccdd55667788);
-    wr(card, QRDMA_REG_COMMAND_RING, 0x01020304, 4);
+    wr(card, QRDMA_REG_COMMAND_RING, 0xffffffff01020304, 4);
     g_assert_cmphex(rd(card, QRDMA_REG_COMMAND_RING, 8), ==,
                     0xaabbccdd01020304);
     card_free(card);
@@ -309,6 +309,7 @@ static void test_reset_with_work(void)
     g_assert_cmpuint(card->host->writes, ==, writes);
     g_assert_cmpuint(card->host->interrupts[CARD_COMMAND_VECTOR], ==, 0);
     /* The host dropped the request to run: the next one comes through. */
+    card_enable(card);
     card_post_command(card, &nop);
     card->host->scheduled = false;
     qrdma_engine_reset(card->engine);

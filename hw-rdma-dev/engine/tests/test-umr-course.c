@@ -372,6 +372,29 @@ static bool is_done(Fixture *fixture, uint64_t entry)
     return command->done;
 }
 
+/* A UMR that waits has been counted by the diagnostic window when it came. */
+static void test_injection_counts_once(void)
+{
+    Fixture fixture = fixture_new(0);
+    TestUmr request = { .key = KEY };
+    QrdmaUmr *second = new_umr(fixture.card, &request);
+    enum qrdma_status status;
+
+    g_assert_cmpint(step(&fixture), ==, QRDMA_UMR_MORE);
+    fixture.card->engine->registers.umr_pass = 1;
+    fixture.card->engine->registers.umr_refuse = 1;
+    g_assert_cmpint(qrdma_umr_step(fixture.card->engine, second, 1, &status),
+                    ==, QRDMA_UMR_WAIT);
+    while (step(&fixture) == QRDMA_UMR_MORE) {
+        continue;
+    }
+    g_assert_cmpint(qrdma_umr_step(fixture.card->engine, second, 1, &status),
+                    ==, QRDMA_UMR_DONE);
+    g_assert_cmpuint(fixture.card->engine->registers.umr_refuse, ==, 1);
+    qrdma_umr_free(fixture.card->engine, second);
+    fixture_free(&fixture);
+}
+
 static void test_destroy_waits_for_umr(void)
 {
     Fixture fixture = fixture_new(0);
@@ -432,6 +455,33 @@ static void test_destroy_waits_for_accesses(void)
                     QRDMA_UMR_REFUSED);
     g_assert_cmpint(status, ==, QRDMA_STATUS_NO_OBJECT);
     qrdma_umr_free(fixture.card->engine, umr);
+    card_free(fixture.card);
+}
+
+/* What a command waits for does not come in fatal error: it is answered. */
+static void test_fatal_ends_the_wait(void)
+{
+    Fixture fixture = fixture_new(0);
+    struct qrdma_command destroy = {
+        .opcode = qrdma_le16(QRDMA_CMD_DESTROY_MKEY),
+        .number = qrdma_le32(INDEX),
+    };
+    const struct qrdma_command *entry;
+    QrdmaAccess access;
+    uint64_t address;
+
+    end_umr(&fixture);
+    region_set_pble(fixture.card, &fixture.mkc, 0, 0x123000 | RW);
+    access = begin_access(&fixture);
+    address = card_post_command(fixture.card, &destroy);
+    entry = card_pointer(fixture.card, address, sizeof(*entry));
+    fake_host_run(fixture.card->host);
+    g_assert_cmpuint(entry->done, ==, 0);
+    qrdma_engine_fatal(fixture.card->engine, QRDMA_FATAL_EQ_DMA);
+    fake_host_run(fixture.card->host);
+    g_assert_cmpuint(entry->done, ==, 1);
+    g_assert_cmpint(qrdma_le16(entry->status), ==, QRDMA_STATUS_FATAL_STATE);
+    qrdma_access_end(fixture.card->engine, &access);
     card_free(fixture.card);
 }
 
@@ -614,6 +664,10 @@ int main(int argc, char **argv)
     g_test_add_func("/umr-course/destroy-waits-for-accesses",
                     test_destroy_waits_for_accesses);
     g_test_add_func("/umr-course/modify-waits", test_modify_waits);
+    g_test_add_func("/umr-course/fatal-ends-the-wait",
+                    test_fatal_ends_the_wait);
+    g_test_add_func("/umr-course/injection-counts-once",
+                    test_injection_counts_once);
     g_test_add_func("/umr-course/leaf-sd-is-held", test_leaf_sd_is_held);
     g_test_add_func("/umr-course/freed-under-way", test_freed_under_way);
     g_test_add_func("/umr-course/freed-before-it-began",

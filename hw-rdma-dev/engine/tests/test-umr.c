@@ -140,6 +140,7 @@ static void test_level_0(void)
         .units = 1,
         .pbles = good,
     };
+    static const uint64_t large[2 * QRDMA_PBLES_PER_UNIT] = { 0x200003 };
     QrdmaAccess access;
 
     g_assert_cmpint(region_create(card, INDEX, &mkc), ==, QRDMA_STATUS_OK);
@@ -159,6 +160,13 @@ static void test_level_0(void)
     g_assert_cmpint(region_umr(card, &umr), ==, QRDMA_STATUS_BAD_ALIGNMENT);
     g_assert_cmphex(region_query(card, INDEX).base, ==, good[0]);
     g_assert_cmpuint(region_query(card, INDEX).log_page_size, ==, 12);
+    /* Of the new base, not of the present one. */
+    umr.pbles = large;
+    g_assert_cmpint(region_umr(card, &umr), ==, QRDMA_STATUS_OK);
+    umr.pbles = good;
+    umr.mask = 0;
+    g_assert_cmpint(region_umr(card, &umr), ==, QRDMA_STATUS_BAD_ALIGNMENT);
+    g_assert_cmphex(region_query(card, INDEX).base, ==, large[0]);
     card_free(card);
 }
 

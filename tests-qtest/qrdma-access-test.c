@@ -69,7 +69,6 @@ typedef struct Refusal {
     size_t size;
     uint64_t value;
     uint64_t pble;          /* not 0: put this into PBLE 0 */
-    bool remove_sd;
 } Refusal;
 
 #define RIGHTS_BUT(right) \
@@ -100,7 +99,6 @@ static const Refusal refusals[] = {
       .pble = 0x100000 | QRDMA_PBLE_READ },
     { "no memory behind the page", QRDMA_ACCESS_DMA,
       .pble = NO_MEMORY | QRDMA_PBLE_PRESENT },
-    { "no segment behind the table", QRDMA_ACCESS_HMC, .remove_sd = true },
 };
 
 static uint32_t refusal_key(const Refusal *r)
@@ -127,9 +125,6 @@ static void refusal_setup(Access *a, const Refusal *r)
     qrdma_bench_mkey(&a->bench, INDEX, &mkc);
     if (r->pble) {
         qrdma_pble_write(a->q, TABLE, r->pble);
-    }
-    if (r->remove_sd) {
-        qrdma_command_ok(a->q, QRDMA_CMD_REMOVE_SD, 0, NULL, 0, NULL, 0);
     }
     qrdma_write_pattern(a->q, a->buffer, 64, 1);
 }

@@ -445,7 +445,7 @@ static void test_async_eq_first(void *obj, void *data, QGuestAllocator *alloc)
     };
     g_assert_cmpint(qrdma_command(q, QRDMA_CMD_CREATE_CQ, 0, &cqc,
                                   sizeof(cqc), NULL, 0), ==,
-                    QRDMA_STATUS_BAD_STATE);
+                    QRDMA_STATUS_BAD_EQN);
 }
 
 static void test_qp(void *obj, void *data, QGuestAllocator *alloc)

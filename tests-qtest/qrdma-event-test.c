@@ -319,28 +319,27 @@ static void test_cq_overrun(void *obj, void *data, QGuestAllocator *alloc)
 static void test_event_lost(void *obj, void *data, QGuestAllocator *alloc)
 {
     QRdma *q = obj;
-    QRdmaEq tiny;
-    QRdmaCq cq = { 0 };
+    QRdmaBench bench;
     struct qrdma_eqe eqe;
+    uint64_t memory;
     unsigned events = 0;
 
-    qrdma_start(q);
-    qrdma_eq_create(q, &tiny, QRDMA_ASYNC_EQN, 3, 0);
-    qrdma_cq_create(q, &cq, 4, 4, QRDMA_ASYNC_EQN);
+    qrdma_bench_init_with(&bench, q, 3);
+    memory = qrdma_alloc(q, QRDMA_PAGE);
     for (unsigned i = 0; i < 9; i++) {
-        /* A consumer ahead of the producer is an error each time. */
-        qrdma_ring_doorbell(q, 0, QRDMA_DOORBELL_CQ, cq.number, 100 + i);
-        qrdma_settle(q);
+        /* There is no such key. */
+        g_assert_cmpint(qrdma_bench_write(&bench, memory, 0, 0x7f00, 8), ==,
+                        QRDMA_CQE_REMOTE_ACCESS_ERROR);
+        qrdma_bench_reconnect(&bench);
     }
-    while (qrdma_eq_poll(q, &tiny, &eqe)) {
+    while (qrdma_eq_poll(q, &bench.async, &eqe)) {
         events++;
     }
     g_assert_cmpuint(events, ==, 8);
-    g_assert_cmphex(qrdma_read32(q, QRDMA_REG_STATUS) &
-                    QRDMA_CARD_EVENT_LOST, !=, 0);
+    g_assert_cmphex(qrdma_read32(q, QRDMA_REG_STATUS), ==,
+                    QRDMA_CARD_READY | QRDMA_CARD_EVENT_LOST);
     qrdma_write32(q, QRDMA_REG_STATUS, QRDMA_CARD_EVENT_LOST);
-    g_assert_cmphex(qrdma_read32(q, QRDMA_REG_STATUS) &
-                    QRDMA_CARD_EVENT_LOST, ==, 0);
+    g_assert_cmphex(qrdma_read32(q, QRDMA_REG_STATUS), ==, QRDMA_CARD_READY);
 }
 
 /* Given a full EQ, a completion event waits until there is room. */

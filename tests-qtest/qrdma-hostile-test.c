@@ -182,6 +182,11 @@ static void test_producers(void *obj, void *data, QGuestAllocator *alloc)
         g_assert_cmpint(le16_to_cpu(eqe.syndrome), ==,
                         QRDMA_QUEUE_ERROR_PRODUCER);
         qrdma_cq_expect_none(q, &bench.cq_a);
+        /* Again, and nothing: a program cannot fill the EQ with these. */
+        qrdma_ring_doorbell(q, 0, bad[i].doorbell, bench.a.number,
+                            bad[i].producer);
+        qrdma_eq_expect_none(q, &bench.async);
+        qrdma_bench_reconnect(&bench);
     }
     /* The QP has not suffered. */
     qrdma_post(q, &bench.a,
@@ -215,10 +220,11 @@ static void test_full_ring(void *obj, void *data, QGuestAllocator *alloc)
     qrdma_cq_expect_none(q, &bench.cq_a);
 }
 
-/* A consumer ahead of the producer. */
+/* A consumer ahead of the producer, or more than a ring behind it. */
 static void test_consumers(void *obj, void *data, QGuestAllocator *alloc)
 {
     static const uint32_t bad[] = { 1, 0xffff, UINT32_MAX, 1u << 31 };
+    struct qrdma_cqc same = { .eqn = cpu_to_le32(1) };
     QRdmaBench bench;
     QRdma *q = obj;
 
@@ -236,6 +242,9 @@ static void test_consumers(void *obj, void *data, QGuestAllocator *alloc)
         qrdma_command_ok(q, QRDMA_CMD_QUERY_CQ, bench.cq_a.number, NULL, 0,
                          &query, sizeof(query));
         g_assert_cmpuint(le32_to_cpu(query.consumer), ==, 0);
+        /* One event until the CQ is modified. */
+        qrdma_command_ok(q, QRDMA_CMD_MODIFY_CQ, bench.cq_a.number,
+                         &same, sizeof(same), NULL, 0);
     }
 }
 

@@ -318,18 +318,38 @@ static void test_sd_2049(void *obj, void *data, QGuestAllocator *alloc)
     assert_page(&t, key, 0);
 }
 
-/* Given a segment taken away, the tables in it lead nowhere. */
-static void test_remove_sd(void *obj, void *data, QGuestAllocator *alloc)
+/* A segment in which a table begins cannot be taken away. */
+static void test_remove_used_sd(void *obj, void *data, QGuestAllocator *alloc)
 {
+    Table t;
+    uint32_t key;
+
+    table_init(&t, obj);
+    fill_table(&t, 1, 8);
+    key = make_mkey(&t, 1, 8);
+    g_assert_cmpint(qrdma_command(t.q, QRDMA_CMD_REMOVE_SD, 0, NULL, 0,
+                                  NULL, 0), ==, QRDMA_STATUS_IN_USE);
+    assert_page(&t, key, 3);
+    qrdma_command_ok(t.q, QRDMA_CMD_DESTROY_MKEY, INDEX, NULL, 0, NULL, 0);
+    qrdma_command_ok(t.q, QRDMA_CMD_REMOVE_SD, 0, NULL, 0, NULL, 0);
+}
+
+/* Given a leaf's segment taken away, what the card had of it is forgotten. */
+static void test_remove_leaf_sd(void *obj, void *data, QGuestAllocator *alloc)
+{
+    const uint32_t leaf = QRDMA_PBLES_PER_SD;
     Table t;
     uint32_t key;
     struct qrdma_eqe eqe;
 
     table_init(&t, obj);
-    fill_table(&t, 1, 8);
-    key = make_mkey(&t, 1, 8);
+    qrdma_add_direct_sd(t.q, 0);
+    qrdma_add_direct_sd(t.q, 1);
+    qrdma_pble_write(t.q, ROOT, leaf | QRDMA_ROOT_VALID);
+    qrdma_pble_write(t.q, leaf + 3, pool_entry(&t, 3));
+    key = make_mkey(&t, 2, 8);
     assert_page(&t, key, 3);
-    qrdma_command_ok(t.q, QRDMA_CMD_REMOVE_SD, 0, NULL, 0, NULL, 0);
+    qrdma_command_ok(t.q, QRDMA_CMD_REMOVE_SD, 1, NULL, 0, NULL, 0);
     qtest_memset(t.q->qts, t.local, 0, QRDMA_PAGE);
 
     g_assert_cmpint(qrdma_bench_read(&t.bench, t.local,
@@ -539,7 +559,8 @@ static void register_pble_tests(void)
     qos_add_test("paged-sd-misaligned", GROUP,
                  test_paged_sd_misaligned, NULL);
     qos_add_test("sd-2049", GROUP, test_sd_2049, NULL);
-    qos_add_test("remove-sd", GROUP, test_remove_sd, NULL);
+    qos_add_test("remove-used-sd", GROUP, test_remove_used_sd, NULL);
+    qos_add_test("remove-leaf-sd", GROUP, test_remove_leaf_sd, NULL);
     qos_add_test("invalidate", GROUP, test_invalidate, NULL);
     qos_add_test("no-cache", GROUP, test_no_cache, &no_cache);
     qos_add_test("umr-across-leaves", GROUP, test_umr_across_leaves,

@@ -454,7 +454,8 @@ static void bench_qp(QRdmaBench *bench, QRdmaQp *qp, uint32_t number,
     qrdma_qp_create(bench->q, qp);
 }
 
-void qrdma_bench_init(QRdmaBench *bench, QRdma *q)
+void qrdma_bench_init_with(QRdmaBench *bench, QRdma *q,
+                           unsigned async_log_entries)
 {
     struct qrdma_mkc local = qrdma_mkc_all_memory(QRDMA_TEST_LOCAL,
                                                   QRDMA_TEST_PD);
@@ -464,7 +465,7 @@ void qrdma_bench_init(QRdmaBench *bench, QRdma *q)
     qrdma_start(q);
     qrdma_command_ok(q, QRDMA_CMD_SET_GID, 0, &test_gid, sizeof(test_gid),
                      NULL, 0);
-    qrdma_eq_create(q, &bench->async, QRDMA_ASYNC_EQN, 7, 0);
+    qrdma_eq_create(q, &bench->async, QRDMA_ASYNC_EQN, async_log_entries, 0);
     qrdma_eq_create(q, &bench->completion, 1, 7, 1);
     qrdma_cq_create(q, &bench->cq_a, 0, 8, 1);
     qrdma_cq_create(q, &bench->cq_b, 1, 8, 1);
@@ -476,6 +477,11 @@ void qrdma_bench_init(QRdmaBench *bench, QRdma *q)
     qrdma_qp_connect(q, &bench->b, bench->a.number, 7);
     qrdma_qp_connect(q, &bench->umr, 0, 0);
     bench->local_key = qrdma_bench_mkey(bench, QRDMA_TEST_LOCAL, &local);
+}
+
+void qrdma_bench_init(QRdmaBench *bench, QRdma *q)
+{
+    qrdma_bench_init_with(bench, q, BENCH_QUEUE_LOG_ENTRIES);
 }
 
 static void drain(QRdma *q, QRdmaCq *cq)

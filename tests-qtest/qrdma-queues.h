@@ -141,8 +141,10 @@ typedef struct QRdmaBench {
     uint32_t local_key;
 } QRdmaBench;
 
-/* Start the card and build all of it. */
+/* Start the card and build all of it; EQ 0 has 2^async_log_entries entries. */
 void qrdma_bench_init(QRdmaBench *bench, QRdma *q);
+void qrdma_bench_init_with(QRdmaBench *bench, QRdma *q,
+                           unsigned async_log_entries);
 
 /* Take both QPs back to RESET and connect them again; their CQs are drained. */
 void qrdma_bench_reconnect(QRdmaBench *bench);

@@ -39,7 +39,8 @@ TESTS: dict[str, VmTest] = {
     _test("exporter", "/tests/test-exporter"),
     _test("memory", "/tests/test-memory"),
     _test("arguments", "/tests/test-arguments"),
-    _test("unregistered", "/tests/test-unregistered"),
+    _test("access", "/tests/test-access"),
+    _test("verbs", "/tests/test-verbs"),
 ))
 
 

@@ -41,6 +41,7 @@ TESTS: dict[str, VmTest] = {
     _test("arguments", "/tests/test-arguments"),
     _test("access", "/tests/test-access"),
     _test("verbs", "/tests/test-verbs"),
+    _test("threads", "/tests/test-threads"),
 ))
 
 

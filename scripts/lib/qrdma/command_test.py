@@ -19,7 +19,7 @@ from .progress import Step
 
 # What each suite needs to have been built.
 SUITES = {
-    "unit": ("tools",),
+    "unit": ("tools", "rdma-core"),
     "qtest": ("qemu",),
     "vm": ("qemu", "guest"),
     "lint": ("kernel",),

@@ -223,7 +223,7 @@ static void test_full_ring(void *obj, void *data, QGuestAllocator *alloc)
 /* A consumer ahead of the producer, or more than a ring behind it. */
 static void test_consumers(void *obj, void *data, QGuestAllocator *alloc)
 {
-    static const uint32_t bad[] = { 1, 0xffff, UINT32_MAX, 1u << 31 };
+    static const uint32_t bad[] = { 1, 0xffff, 1u << 31, 0u - 257 };
     struct qrdma_cqc same = { .eqn = cpu_to_le32(1) };
     QRdmaBench bench;
     QRdma *q = obj;

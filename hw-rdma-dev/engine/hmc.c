@@ -103,6 +103,8 @@ enum qrdma_status qrdma_cmd_remove_sd(QrdmaEngine *engine,
         return QRDMA_STATUS_IN_USE;
     }
     g_clear_pointer(sd, free_sd);
+    /* Leaves may have been in it, and only their roots know whose. */
+    qrdma_pble_cache_forget_all(engine);
     return QRDMA_STATUS_OK;
 }
 

@@ -39,6 +39,14 @@ void qrdma_pble_cache_forget(QrdmaEngine *engine, QrdmaMkey *mkey)
     mkey->cache_tag = ++engine->pble_cache.last_tag;
 }
 
+void qrdma_pble_cache_forget_all(QrdmaEngine *engine)
+{
+    if (engine->pble_cache.lines) {
+        memset(engine->pble_cache.lines, 0,
+               QRDMA_PBLE_CACHE_LINES * sizeof(QrdmaPbleCacheLine));
+    }
+}
+
 void qrdma_pble_cache_forget_unit(QrdmaEngine *engine, QrdmaMkey *mkey,
                                   uint64_t unit)
 {

@@ -32,6 +32,9 @@ void qrdma_pble_cache_free(QrdmaEngine *engine);
 /* Forget what is cached of a mkey; also for a new mkey. */
 void qrdma_pble_cache_forget(QrdmaEngine *engine, QrdmaMkey *mkey);
 
+/* Forget everything, of whatever mkey: an SD is going. */
+void qrdma_pble_cache_forget_all(QrdmaEngine *engine);
+
 /* Forget one unit of a mkey's table. */
 void qrdma_pble_cache_forget_unit(QrdmaEngine *engine, QrdmaMkey *mkey,
                                   uint64_t unit);

@@ -198,6 +198,9 @@ static void test_remove_in_use(void)
     g_assert_cmpint(remove_sd(card, 0), ==, QRDMA_STATUS_IN_USE);
     g_assert_cmpint(remove_sd(card, 1), ==, QRDMA_STATUS_IN_USE);
     g_assert_cmpint(remove_sd(card, 2), ==, QRDMA_STATUS_OK);
+    /* What the card then has of the leaf in its cache goes with the SD. */
+    g_assert_cmpint(region_access(card, REGION_KEY(INDEX + 1), QRDMA_LOCAL_READ,
+                                  0, 1, &access), ==, QRDMA_ACCESS_GRANTED);
     g_assert_cmpint(remove_sd(card, 3), ==, QRDMA_STATUS_IN_USE);
     g_assert_cmpint(remove_sd(card, 4), ==, QRDMA_STATUS_OK);
     g_assert_cmpint(region_access(card, REGION_KEY(INDEX + 1), QRDMA_LOCAL_READ,

@@ -116,6 +116,43 @@ static void under_traffic(struct rc_device *device, const char *name,
 	end(name, &subject);
 }
 
+/* Often, so that the revocation meets accesses in every phase. */
+static void many_times(struct rc_device *device)
+{
+	struct traffic_counts sum = {};
+	uint64_t written = 0;
+	unsigned int i;
+
+	for (i = 0; i < ROUNDS; i++) {
+		struct subject subject = new_subject(device);
+		struct traffic_counts counts;
+		struct traffic *traffic;
+
+		tap_step("revocation under traffic, round %u", i);
+		subject.size = MIB;
+		subject.length = MIB;
+		subject_begin(&subject, i % 2 ? LAYOUT(64K) : LAYOUT(4K), SEED);
+		traffic = traffic_start(device, subject.region, 100 + i);
+		traffic_wait(traffic, 1 + i % 5);
+		revoke_buffer("many-times", subject.fd);
+		exporter_stamp(subject.fd, MIB, SEED_AFTER);
+		traffic_expect_refusal(traffic);
+		traffic_wait_refused(traffic, 2);
+		counts = traffic_stop(traffic);
+		sum.right += counts.right;
+		sum.refused += counts.refused;
+		sum.wrong += counts.wrong;
+		written += exporter_check(subject.fd, MIB, SEED_AFTER);
+		subject_end(&subject);
+	}
+	tap_figures("case=many-times rounds=%u right=%llu refused=%llu wrong=%llu written_after=%llu",
+		    i, (unsigned long long)sum.right,
+		    (unsigned long long)sum.refused,
+		    (unsigned long long)sum.wrong, (unsigned long long)written);
+	tap_ok(!sum.wrong && !written,
+	       "many-times: %u revocations under traffic, nothing wrong", i);
+}
+
 /* The exporter calls back again; the driver's part must not run again. */
 static void twice(struct rc_device *device)
 {
@@ -439,6 +476,7 @@ static void all(struct rc_device *device)
 	under_traffic(device, "traffic-4K", LAYOUT(4K));
 	under_traffic(device, "traffic-2M", LAYOUT(2M));
 	under_traffic(device, "traffic-contiguous", LAYOUT(CONTIGUOUS));
+	many_times(device);
 	twice(device);
 	release(device);
 	deregistration(device);

@@ -88,7 +88,7 @@ static void test_root_complex(void)
     machine_stop(&m);
 }
 
-#define ROOT_PORT "-device pcie-root-port,id=port,addr=05.0,chassis=1,slot=1 "
+#define ROOT_PORT "-device pcie-root-port,id=rp,addr=05.0,chassis=1,slot=1 "
 
 /* Give the bus behind the only root port its number and its memory window. */
 static unsigned open_root_port(Machine *m)
@@ -111,7 +111,7 @@ static void test_root_port(void)
 {
     Machine m;
 
-    machine_start(&m, ROOT_PORT "-device qrdma,bus=port");
+    machine_start(&m, ROOT_PORT "-device qrdma,bus=rp");
     card_init(&m, open_root_port(&m), 0);
     assert_works(&m.card);
     machine_stop(&m);
@@ -124,7 +124,7 @@ static void test_hot_reset(void)
     QPCIDevice *port;
     unsigned bus;
 
-    machine_start(&m, ROOT_PORT "-device qrdma,bus=port");
+    machine_start(&m, ROOT_PORT "-device qrdma,bus=rp");
     bus = open_root_port(&m);
     card_init(&m, bus, 0);
     qrdma_start(&m.card);
@@ -265,16 +265,16 @@ static void test_bad_properties(void)
         { "'packet-latency': 10000000001", "packet-latency" },
         { "'mac': '01:00:5e:00:00:01'", "mac" },
         { "'mac': 'nonsense'", "mac" },
-        { "'umr-order-seed': -1", "umr-order-seed" },
+        { "'umr-order-seed': 'nonsense'", "umr-order-seed" },
         { "'pble-cache': 3", "pble-cache" },
     };
     QTestState *qts = qtest_init("-machine q35 -nodefaults "
-                                 "-device pcie-root-port,id=port,chassis=1");
+                                 "-device pcie-root-port,id=rp,chassis=1");
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         g_autofree char *command =
             g_strdup_printf("{ 'execute': 'device_add', 'arguments': "
-                            "{ 'driver': 'qrdma', 'bus': 'port', %s } }",
+                            "{ 'driver': 'qrdma', 'bus': 'rp', %s } }",
                             bad[i].arguments);
         QDict *response = qtest_qmp(qts, command, NULL);
         QDict *error = qdict_get_qdict(response, "error");

@@ -398,8 +398,8 @@ int qrdma_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 /* ----------------------------------------------------------- kernel_qp.c */
 
 /*
- * A queue pair of the driver's own, send queue only, with a CQ of the same
- * number of entries. The caller serialises: posting functions under a lock of
+ * A queue pair of the driver's own, send queue only, with a CQ that has room for
+ * twice its WQEs. The caller serialises: posting functions under a lock of
  * its own, polling functions likewise (they touch different fields, so two
  * locks will do). Those locks are taken with interrupts off, because @complete
  * runs in hard interrupt context.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Rings that the driver must refuse: geometry and memory that do not agree, to
  * the page. The provider never asks for such rings, so the requests are written
@@ -282,15 +282,16 @@ static void cqs(struct session *session)
 		{ "CQ: address 0", 128, { 0, 2 * PAGE, 7, 0 }, EFAULT },
 		{ "CQ: 65536 entries in 1024 pages, whatever they are", 65536,
 		  { base, 1024 * PAGE, 16, 0 }, 0 },
-	};
+		{ NULL }
+	}, *test;
 	uint32_t handle;
 
 	tap_step("CQs");
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		int error = create_cq(session, cases[i].cqe, &cases[i].driver,
+	for (test = cases; test->name; test++) {
+		int error = create_cq(session, test->cqe, &test->driver,
 				      &handle);
 
-		expect(error, cases[i].error, cases[i].name);
+		expect(error, test->error, test->name);
 		if (!error)
 			tap_need(!destroy_cq(session, handle),
 				 "CQ cannot be destroyed");
@@ -298,6 +299,8 @@ static void cqs(struct session *session)
 }
 
 /* --------------------------------------------------------------------- QPs */
+
+#define BAD_QPS	10
 
 static void qps(struct session *session)
 {
@@ -313,8 +316,8 @@ static void qps(struct session *session)
 		.receive_log_entries = 7,
 		.receive_log_stride = 5,
 	};
-	struct qrdma_create_qp_request bad[10];
-	static const char *const names[] = {
+	struct qrdma_create_qp_request bad[BAD_QPS];
+	static const char *const names[BAD_QPS] = {
 		"QP: send memory of 5 pages for 2",
 		"QP: send memory of 1 page for 2",
 		"QP: send stride of 64 bytes",
@@ -330,7 +333,7 @@ static void qps(struct session *session)
 	uint32_t handle;
 	int error;
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	for (size_t i = 0; i < BAD_QPS; i++)
 		bad[i] = good;
 	bad[0].send_length = 5 * PAGE;
 	bad[1].send_length = PAGE;
@@ -344,7 +347,7 @@ static void qps(struct session *session)
 	bad[9].reserved = 1;
 
 	tap_step("QPs");
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	for (size_t i = 0; i < BAD_QPS; i++)
 		expect(create_qp(session, &bad[i], 1, &handle), EINVAL,
 		       names[i]);
 

@@ -33,7 +33,7 @@ typedef struct Change {
     unsigned capacity;
     uint64_t local;
     uint64_t staging;
-    unsigned log_page_size; /* as the driver believes */
+    bool traffic;           /* reads are under way during each UMR */
 } Change;
 
 /* Where page `i` of the region lies in each layout. */
@@ -89,12 +89,12 @@ static void change_init(Change *c, QRdma *q, uint64_t length,
 {
     struct qrdma_mkc mkc;
 
+    c->traffic = false;
     c->q = q;
     c->length = length;
     c->small_count = length / QRDMA_PAGE;
     c->large_count = DIV_ROUND_UP(length, 2 * MiB);
     c->capacity = QEMU_ALIGN_UP(c->small_count, QRDMA_PBLES_PER_UNIT);
-    c->log_page_size = log_page_size;
     qrdma_bench_init(&c->bench, q);
     qrdma_add_direct_sd(q, 0);
     c->small = qrdma_alloc(q, c->small_count * QRDMA_PAGE);
@@ -145,21 +145,65 @@ static unsigned probe_pages(Change *c, unsigned *pages)
 
 #define MAX_PROBES 32
 
-/* Every byte answers as the old place, as the new place, or not at all. */
+/* A byte answers as the old place, as the new place, or not at all. */
+static void check_answer(const char *step, unsigned page, uint64_t seen)
+{
+    if (seen != ABSENT && seen != stamp(LOG_4K, page) &&
+        seen != stamp(LOG_2M, page)) {
+        g_test_message("%s: page %u answers 0x%" PRIx64, step, page, seen);
+        g_assert_not_reached();
+    }
+}
+
 static void assert_not_torn(Change *c, const char *step)
 {
     unsigned pages[MAX_PROBES];
     unsigned count = probe_pages(c, pages);
 
     for (unsigned i = 0; i < count; i++) {
-        uint64_t seen = read_page(c, pages[i]);
+        check_answer(step, pages[i], read_page(c, pages[i]));
+    }
+}
 
-        if (seen != ABSENT && seen != stamp(LOG_4K, pages[i]) &&
-            seen != stamp(LOG_2M, pages[i])) {
-            g_test_message("%s: page %u answers 0x%" PRIx64, step, pages[i],
-                           seen);
-            g_assert_not_reached();
+/* Reads of all probe pages, each with a buffer of its own, left under way. */
+static void start_traffic(Change *c)
+{
+    unsigned pages[MAX_PROBES];
+    unsigned count = probe_pages(c, pages);
+
+    for (unsigned i = 0; i < count; i++) {
+        struct qrdma_sge sge = qrdma_sge(c->local + i * 8, 8,
+                                         c->bench.local_key);
+        struct qrdma_send_wqe wqe = {
+            .opcode = QRDMA_SEND_OP_READ,
+            .flags = QRDMA_WQE_SIGNALED,
+            .num_sge = cpu_to_le32(1),
+            .remote_address = cpu_to_le64(START + pages[i] * QRDMA_PAGE),
+            .remote_key = cpu_to_le32(qrdma_key(INDEX)),
+        };
+
+        qrdma_send_put(c->q, &c->bench.a, &wqe, sizeof(wqe),
+                       &sge, sizeof(sge));
+    }
+    qrdma_send_ring(c->q, &c->bench.a);
+}
+
+/* What they read; the first that was refused ends them all. */
+static void end_traffic(Change *c)
+{
+    unsigned pages[MAX_PROBES];
+    unsigned count = probe_pages(c, pages);
+
+    for (unsigned i = 0; i < count; i++) {
+        struct qrdma_cqe cqe = qrdma_cq_wait(c->q, &c->bench.cq_a);
+
+        if (cqe.status != QRDMA_CQE_SUCCESS) {
+            g_assert_cmpint(cqe.status, ==, QRDMA_CQE_REMOTE_ACCESS_ERROR);
+            qrdma_bench_reconnect(&c->bench);
+            return;
         }
+        check_answer("traffic", pages[i],
+                     qtest_readq(c->q->qts, c->local + i * 8));
     }
 }
 
@@ -176,6 +220,18 @@ static void assert_layout(Change *c, unsigned log_page_size)
 
 /* ---------------------------------------------------------- the five steps */
 
+static void do_umr(Change *c, struct qrdma_umr_wqe wqe)
+{
+    if (c->traffic) {
+        start_traffic(c);
+    }
+    g_assert_cmpint(qrdma_bench_umr(&c->bench, wqe, NULL, 0), ==,
+                    QRDMA_STATUS_OK);
+    if (c->traffic) {
+        end_traffic(c);
+    }
+}
+
 static void set_page_size(Change *c, unsigned log_page_size)
 {
     struct qrdma_umr_wqe wqe = {
@@ -184,8 +240,7 @@ static void set_page_size(Change *c, unsigned log_page_size)
         .mkc.log_page_size = log_page_size,
     };
 
-    g_assert_cmpint(qrdma_bench_umr(&c->bench, wqe, NULL, 0), ==,
-                    QRDMA_STATUS_OK);
+    do_umr(c, wqe);
 }
 
 /* Load entries first..end-1, or make them absent if log_page_size is 0. */
@@ -212,8 +267,7 @@ static void load_entries(Change *c, unsigned first, unsigned end,
         }
         qtest_bufwrite(c->q->qts, c->staging, entries,
                        count * QRDMA_PBLE_SIZE);
-        g_assert_cmpint(qrdma_bench_umr(&c->bench, wqe, NULL, 0), ==,
-                        QRDMA_STATUS_OK);
+        do_umr(c, wqe);
         first += count;
     }
 }
@@ -251,7 +305,6 @@ static void change_page_size(Change *c, unsigned log_page_size)
     set_page_size(c, log_page_size);
     assert_not_torn(c, "step 4");
     load_entries(c, 0, MIN(zapped, new_count), log_page_size);
-    c->log_page_size = log_page_size;
 }
 
 typedef struct ChangeCase {
@@ -268,6 +321,20 @@ static void test_page_size(void *obj, void *data, QGuestAllocator *alloc)
     change_init(&c, obj, which->length, which->from);
     assert_layout(&c, which->from);
     change_page_size(&c, which->to);
+    assert_layout(&c, which->to);
+}
+
+/* The same with reads under way while each UMR is done. */
+static void test_page_size_traffic(void *obj, void *data,
+                                   QGuestAllocator *alloc)
+{
+    const ChangeCase *which = data;
+    Change c;
+
+    change_init(&c, obj, which->length, which->from);
+    c.traffic = true;
+    change_page_size(&c, which->to);
+    c.traffic = false;
     assert_layout(&c, which->to);
 }
 
@@ -428,6 +495,20 @@ static void register_change_tests(void)
         { "2m-to-4k/6m+4k", { 6 * MiB + 4096, LOG_2M, LOG_4K } },
         { "4k-to-2m/6m+4k", { 6 * MiB + 4096, LOG_4K, LOG_2M } },
     };
+    static const struct {
+        const char *name;
+        const char *options;
+        ChangeCase change;
+    } traffic[] = {
+        { "traffic/4k-to-2m", NULL, { 32 * MiB, LOG_4K, LOG_2M } },
+        { "traffic/2m-to-4k", NULL, { 32 * MiB, LOG_2M, LOG_4K } },
+        { "traffic/any-order/4k-to-2m", "umr-order-seed=4711",
+          { 32 * MiB, LOG_4K, LOG_2M } },
+        { "traffic/any-order/2m-to-4k", "umr-order-seed=4711",
+          { 32 * MiB, LOG_2M, LOG_4K } },
+        { "traffic/no-cache", "pble-cache=off",
+          { 6 * MiB + 4096, LOG_2M, LOG_4K } },
+    };
     static QOSGraphTestOptions latency = {
         .edge.extra_device_opts = "packet-latency=1000",
     };
@@ -437,6 +518,15 @@ static void register_change_tests(void)
         QOSGraphTestOptions options = { .arg = (void *)&changes[i].change };
 
         qos_add_test(changes[i].name, GROUP, test_page_size, &options);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(traffic); i++) {
+        QOSGraphTestOptions options = {
+            .arg = (void *)&traffic[i].change,
+            .edge.extra_device_opts = traffic[i].options,
+        };
+
+        qos_add_test(traffic[i].name, GROUP, test_page_size_traffic,
+                     &options);
     }
     qos_add_test("skipped-steps", GROUP, test_skipped_steps, NULL);
     qos_add_test("revoke/idle", GROUP, test_revoke_idle, NULL);

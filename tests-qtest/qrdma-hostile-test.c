@@ -293,6 +293,33 @@ static void test_foreign_page(void *obj, void *data, QGuestAllocator *alloc)
     qrdma_cq_expect(q, &bench.cq_a, QRDMA_CQE_SUCCESS);
 }
 
+/* The last page rings its own queues, and page 0 does not. */
+static void test_last_page(void *obj, void *data, QGuestAllocator *alloc)
+{
+    QRdmaBench bench;
+    QRdma *q = obj;
+    QRdmaCq cq = { .page = QRDMA_DOORBELL_PAGES - 1 };
+    QRdmaQp qp;
+    struct qrdma_send_wqe nop = { .opcode = QRDMA_SEND_OP_NOP };
+
+    qrdma_bench_init(&bench, q);
+    qrdma_cq_create(q, &cq, 9, 6, 1);
+    qp = bench.a;
+    qp.number = 20;
+    qp.page = QRDMA_DOORBELL_PAGES - 1;
+    qp.send_cq = &cq;
+    qp.receive_cq = &cq;
+    qp.send.address = 0;
+    qp.receive.address = 0;
+    qrdma_qp_create(q, &qp);
+    qrdma_qp_connect(q, &qp, bench.b.number, 7);
+
+    qrdma_ring_doorbell(q, 0, QRDMA_DOORBELL_SEND, qp.number, 1);
+    qrdma_cq_expect_none(q, &cq);
+    qrdma_post(q, &qp, nop, NULL, 0);
+    qrdma_cq_expect(q, &cq, QRDMA_CQE_SUCCESS);
+}
+
 /* ------------------------------------------------------- cases 42 and 43 */
 
 /*
@@ -440,6 +467,31 @@ static void test_eq_at_doorbell(void *obj, void *data, QGuestAllocator *alloc)
     assert_alive(q);
 }
 
+/*
+ * An interrupt message that would reset the card: the card's own registers do
+ * not hear it.
+ */
+static void test_message_at_registers(void *obj, void *data,
+                                      QGuestAllocator *alloc)
+{
+    QRdmaBench bench;
+    QRdma *q = obj;
+    const unsigned vector = 1;      /* of the bench's EQ 1 */
+
+    qrdma_bench_init(&bench, q);
+    qrdma_msix_point(q, vector, q->registers.addr + QRDMA_REG_CONTROL,
+                     QRDMA_CONTROL_RESET);
+    qrdma_msix_mask(q, vector, false);
+    qrdma_eq_doorbell(q, &bench.completion, QRDMA_DOORBELL_ARM_NEXT);
+    qrdma_cq_doorbell(q, &bench.cq_a, QRDMA_DOORBELL_ARM_NEXT);
+    qrdma_post(q, &bench.a,
+               (struct qrdma_send_wqe) { .opcode = QRDMA_SEND_OP_NOP },
+               NULL, 0);
+    qrdma_eq_expect(q, &bench.completion, QRDMA_EVENT_COMPLETION);
+    g_assert_cmphex(qrdma_read32(q, QRDMA_REG_STATUS), ==, QRDMA_CARD_READY);
+    assert_alive(q);
+}
+
 /* The command ring there. */
 static void test_ring_at_doorbell(void *obj, void *data,
                                   QGuestAllocator *alloc)
@@ -518,12 +570,15 @@ static void register_hostile_tests(void)
     qos_add_test("consumers", GROUP, test_consumers, NULL);
     qos_add_test("eq-consumer", GROUP, test_eq_consumer, NULL);
     qos_add_test("foreign-page", GROUP, test_foreign_page, NULL);
+    qos_add_test("last-page", GROUP, test_last_page, NULL);
     qos_add_test("changing-wqe", GROUP, test_changing_wqe, NULL);
     qos_add_test("data-at-doorbell", GROUP, test_data_at_doorbell,
                  NULL);
     qos_add_test("cq-at-doorbell", GROUP, test_cq_at_doorbell,
                  NULL);
     qos_add_test("eq-at-doorbell", GROUP, test_eq_at_doorbell,
+                 NULL);
+    qos_add_test("message-at-registers", GROUP, test_message_at_registers,
                  NULL);
     qos_add_test("ring-at-doorbell", GROUP, test_ring_at_doorbell,
                  NULL);

@@ -219,12 +219,28 @@ static void test_iommu_off(void)
     machine_stop(&m);
 }
 
+/* Registers of the IOMMU, and entries of its legacy tables. */
 #define VTD_BASE            0xfed90000ull
 #define VTD_GCMD            0x18
 #define VTD_GSTS            0x1c
 #define VTD_RTADDR          0x20
 #define VTD_SET_ROOT        (1u << 30)
 #define VTD_ENABLE          (1u << 31)
+
+#define VTD_PRESENT         1ull
+#define VTD_WIDTH_39        1ull
+#define VTD_DOMAIN_1        (1ull << 8)
+#define VTD_READ_WRITE      3ull
+#define VTD_SUPERPAGE       (1ull << 7)
+
+static void iommu_enable(Machine *m, uint64_t root)
+{
+    qtest_writeq(m->qts, VTD_BASE + VTD_RTADDR, root);
+    qtest_writel(m->qts, VTD_BASE + VTD_GCMD, VTD_SET_ROOT);
+    qtest_writel(m->qts, VTD_BASE + VTD_GCMD, VTD_ENABLE);
+    g_assert_cmphex(qtest_readl(m->qts, VTD_BASE + VTD_GSTS) & VTD_ENABLE, !=,
+                    0);
+}
 
 /*
  * Given an IOMMU that is on and maps nothing for the card, when a command is
@@ -233,23 +249,40 @@ static void test_iommu_off(void)
 static void test_iommu_blocks(void)
 {
     Machine m;
-    uint64_t root;
     struct qrdma_command nop = { .opcode = cpu_to_le16(QRDMA_CMD_NOP) };
 
     machine_start(&m, "-device intel-iommu -device qrdma,addr=04.0");
     card_init(&m, 0, SLOT);
     qrdma_start(&m.card);
-    root = qrdma_alloc(&m.card, QRDMA_PAGE);
-    qtest_writeq(m.qts, VTD_BASE + VTD_RTADDR, root);
-    qtest_writel(m.qts, VTD_BASE + VTD_GCMD, VTD_SET_ROOT);
-    qtest_writel(m.qts, VTD_BASE + VTD_GCMD, VTD_ENABLE);
-    g_assert_cmphex(qtest_readl(m.qts, VTD_BASE + VTD_GSTS) & VTD_ENABLE, !=,
-                    0);
+    iommu_enable(&m, qrdma_alloc(&m.card, QRDMA_PAGE));
 
     qrdma_command_post(&m.card, &nop);
     qrdma_settle(&m.card);
     g_assert_cmphex(qrdma_read32(&m.card, QRDMA_REG_ERROR), ==,
                     QRDMA_FATAL_COMMAND_RING_DMA);
+    machine_stop(&m);
+}
+
+/* Given an IOMMU that maps the first GiB for the card, traffic goes through. */
+static void test_iommu_maps(void)
+{
+    Machine m;
+    uint64_t root, context, table;
+
+    machine_start(&m, "-device intel-iommu -device qrdma,addr=04.0");
+    card_init(&m, 0, SLOT);
+    root = qrdma_alloc(&m.card, QRDMA_PAGE);
+    context = qrdma_alloc(&m.card, QRDMA_PAGE);
+    table = qrdma_alloc(&m.card, QRDMA_PAGE);
+    qtest_writeq(m.qts, root, context | VTD_PRESENT);
+    qtest_writeq(m.qts, context + QPCI_DEVFN(SLOT, 0) * 16,
+                 table | VTD_PRESENT);
+    qtest_writeq(m.qts, context + QPCI_DEVFN(SLOT, 0) * 16 + 8,
+                 VTD_WIDTH_39 | VTD_DOMAIN_1);
+    qtest_writeq(m.qts, table, VTD_READ_WRITE | VTD_SUPERPAGE);
+    iommu_enable(&m, root);
+
+    assert_works(&m.card);
     machine_stop(&m);
 }
 
@@ -313,6 +346,7 @@ int main(int argc, char **argv)
     qtest_add_func("qrdma-q35/power", test_power);
     qtest_add_func("qrdma-q35/iommu-off", test_iommu_off);
     qtest_add_func("qrdma-q35/iommu-blocks", test_iommu_blocks);
+    qtest_add_func("qrdma-q35/iommu-maps", test_iommu_maps);
     qtest_add_func("qrdma-q35/bad-properties", test_bad_properties);
     qtest_add_func("qrdma-q35/migration-refused", test_migration_refused);
     return g_test_run();

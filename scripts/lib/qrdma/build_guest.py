@@ -79,6 +79,9 @@ def stage_key(trees: Trees) -> str | None:
 def build(trees: Trees) -> None:
     with Step("guest", f"the guest's initramfs, in {trees.guest_build()}") as step:
         trees.guest_build().mkdir(parents=True, exist_ok=True)
+        # What a session left that was killed.
+        for left in trees.guest_build().glob("session-*"):
+            left.unlink()
         archive = Archive()
         for name in FOLDERS:
             archive.folder(name)

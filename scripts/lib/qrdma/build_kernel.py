@@ -89,6 +89,12 @@ def module_make(trees: Trees, module: Path, *variables: str,
             f"-j{os.cpu_count()}", "W=1", "KCFLAGS=-Werror", *variables, "modules"]
 
 
+def module_products(trees: Trees) -> list[Path]:
+    """What building our modules must have made."""
+    return [trees.modules_build() / name for name in
+            ("kernel/qrdma.ko", "exporter/qrdma_exporter.ko")]
+
+
 def modules(trees: Trees) -> list[Path]:
     """The modules that were built: ours, and the kernel's own."""
     ours = [path for name in MODULES

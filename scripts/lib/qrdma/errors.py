@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from pathlib import Path
 from typing import Callable
@@ -64,4 +65,10 @@ def run_main(main: Callable[[list[str]], int]) -> None:
         # The reader of our output went away (a pager, head): nothing to say.
         sys.stderr.close()
         status = 141
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
+            raise
+        print(Failure(str(error), advice="make space or give access; the same command then "
+                      "continues").describe(), file=sys.stderr)
+        status = 1
     sys.exit(status)

@@ -147,7 +147,9 @@ class Session:
         return whole
 
     def _command(self, initramfs: Path) -> list[str]:
-        return [*machine.qemu_command(self.machine, self.trees, initramfs),
+        # A machine does not outlive the program that watches it.
+        return ["setpriv", "--pdeathsig", "KILL", "--",
+                *machine.qemu_command(self.machine, self.trees, initramfs),
                 "-serial", f"file:{self.console_log}",
                 "-chardev", "stdio,id=output,signal=off",
                 "-device", "virtio-serial-pci",

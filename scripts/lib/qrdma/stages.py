@@ -64,7 +64,7 @@ STAGES = {stage.name: stage for stage in (
           lambda _: build_rdma.build(), lambda _: build_rdma.stage_key(),
           lambda _: [build_rdma.build_folder() / "bin/ibv_devinfo"]),
     Stage("modules", "the guest's driver", ("kernel",), build_kernel.build_modules,
-          build_kernel.modules_key, lambda _: []),
+          build_kernel.modules_key, build_kernel.module_products),
     Stage("guest-tests", "the guest's test programs", ("rdma-core",),
           lambda _: build_rdma.build_tests(), lambda _: build_rdma.tests_key(), lambda _: []),
     Stage("guest", "the guest's initramfs", ("modules", "guest-tests"), build_guest.build,

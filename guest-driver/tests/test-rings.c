@@ -25,7 +25,7 @@
 
 #define PAGE	4096ull
 
-struct uverbs_context {
+struct uverbs {
 	int fd;
 	uint32_t pd;
 	uint32_t cq;
@@ -78,7 +78,7 @@ struct qp_destroy_request {
 };
 
 /* 0 or an errno. All requests begin with a header. */
-static int request(struct uverbs_context *context, uint32_t command, void *in,
+static int request(struct uverbs *uverbs, uint32_t command, void *in,
 		   size_t in_size, size_t out_size)
 {
 	struct ib_uverbs_cmd_hdr *header = in;
@@ -86,7 +86,7 @@ static int request(struct uverbs_context *context, uint32_t command, void *in,
 	header->command = command;
 	header->in_words = in_size / 4;
 	header->out_words = out_size / 4;
-	return write(context->fd, in, in_size) == (ssize_t)in_size ? 0 : errno;
+	return write(uverbs->fd, in, in_size) == (ssize_t)in_size ? 0 : errno;
 }
 
 /* The kernel makes user CQs of such drivers through its ioctl only. */
@@ -101,7 +101,7 @@ static struct ib_uverbs_attr attribute(uint16_t id, uint16_t length,
 	};
 }
 
-static int create_cq(struct uverbs_context *context, uint32_t cqe,
+static int create_cq(struct uverbs *uverbs, uint32_t cqe,
 		     const struct qrdma_create_cq_request *driver,
 		     uint32_t *handle)
 {
@@ -132,24 +132,24 @@ static int create_cq(struct uverbs_context *context, uint32_t cqe,
 		},
 	};
 
-	if (ioctl(context->fd, RDMA_VERBS_IOCTL, &in))
+	if (ioctl(uverbs->fd, RDMA_VERBS_IOCTL, &in))
 		return errno;
 	*handle = in.attributes[0].data;
 	return 0;
 }
 
-static int destroy_cq(struct uverbs_context *context, uint32_t handle)
+static int destroy_cq(struct uverbs *uverbs, uint32_t handle)
 {
 	struct ib_uverbs_destroy_cq_resp out;
 	struct cq_destroy_request in = {
 		.core = { .response = (uintptr_t)&out, .cq_handle = handle },
 	};
 
-	return request(context, IB_USER_VERBS_CMD_DESTROY_CQ, &in, sizeof(in),
+	return request(uverbs, IB_USER_VERBS_CMD_DESTROY_CQ, &in, sizeof(in),
 		       sizeof(out));
 }
 
-static int create_qp(struct uverbs_context *context,
+static int create_qp(struct uverbs *uverbs,
 		     const struct qrdma_create_qp_request *driver,
 		     uint32_t max_recv_wr, uint32_t *handle)
 {
@@ -157,9 +157,9 @@ static int create_qp(struct uverbs_context *context,
 	struct qp_request in = {
 		.core = {
 			.response = (uintptr_t)&out,
-			.pd_handle = context->pd,
-			.send_cq_handle = context->cq,
-			.recv_cq_handle = context->cq,
+			.pd_handle = uverbs->pd,
+			.send_cq_handle = uverbs->cq,
+			.recv_cq_handle = uverbs->cq,
 			.max_send_wr = 1,
 			.max_send_sge = 1,
 			.max_recv_wr = max_recv_wr,
@@ -168,7 +168,7 @@ static int create_qp(struct uverbs_context *context,
 		},
 		.driver = *driver,
 	};
-	int error = request(context, IB_USER_VERBS_CMD_CREATE_QP, &in,
+	int error = request(uverbs, IB_USER_VERBS_CMD_CREATE_QP, &in,
 			    sizeof(in), sizeof(out));
 
 	if (!error)
@@ -176,18 +176,18 @@ static int create_qp(struct uverbs_context *context,
 	return error;
 }
 
-static int destroy_qp(struct uverbs_context *context, uint32_t handle)
+static int destroy_qp(struct uverbs *uverbs, uint32_t handle)
 {
 	struct ib_uverbs_destroy_qp_resp out;
 	struct qp_destroy_request in = {
 		.core = { .response = (uintptr_t)&out, .qp_handle = handle },
 	};
 
-	return request(context, IB_USER_VERBS_CMD_DESTROY_QP, &in, sizeof(in),
+	return request(uverbs, IB_USER_VERBS_CMD_DESTROY_QP, &in, sizeof(in),
 		       sizeof(out));
 }
 
-/* ---------------------------------------------------------------- context */
+/* ---------------------------------------------------------------- uverbs */
 
 /* The uverbs node of the first device that the driver runs. */
 static int open_device(void)
@@ -218,7 +218,7 @@ static int open_device(void)
 	return fd;
 }
 
-static void begin(struct uverbs_context *context)
+static void begin(struct uverbs *uverbs)
 {
 	struct context_response context;
 	struct context_request context_in = {
@@ -227,19 +227,19 @@ static void begin(struct uverbs_context *context)
 	struct pd_response pd;
 	struct pd_request pd_in = { .core = { .response = (uintptr_t)&pd } };
 
-	context->fd = open_device();
-	tap_need(context->fd >= 0, "no uverbs device of the card's opens");
-	context->memory = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE,
+	uverbs->fd = open_device();
+	tap_need(uverbs->fd >= 0, "no uverbs device of the card's opens");
+	uverbs->memory = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1,
 			       0);
-	tap_need(context->memory != MAP_FAILED, "no memory");
-	errno = request(context, IB_USER_VERBS_CMD_GET_CONTEXT, &context_in,
+	tap_need(uverbs->memory != MAP_FAILED, "no memory");
+	errno = request(uverbs, IB_USER_VERBS_CMD_GET_CONTEXT, &context_in,
 			sizeof(context_in), sizeof(context));
 	tap_need(!errno, "no context");
-	errno = request(context, IB_USER_VERBS_CMD_ALLOC_PD, &pd_in,
+	errno = request(uverbs, IB_USER_VERBS_CMD_ALLOC_PD, &pd_in,
 			sizeof(pd_in), sizeof(pd));
 	tap_need(!errno, "no protection domain");
-	context->pd = pd.core.pd_handle;
+	uverbs->pd = pd.core.pd_handle;
 }
 
 static void expect(int found, int wanted, const char *name)
@@ -251,9 +251,9 @@ static void expect(int found, int wanted, const char *name)
 
 /* --------------------------------------------------------------------- CQs */
 
-static void cqs(struct uverbs_context *context)
+static void cqs(struct uverbs *uverbs)
 {
-	const uint64_t base = (uintptr_t)context->memory;
+	const uint64_t base = (uintptr_t)uverbs->memory;
 	const struct {
 		const char *name;
 		uint32_t cqe;
@@ -288,12 +288,12 @@ static void cqs(struct uverbs_context *context)
 
 	tap_step("CQs");
 	for (test = cases; test->name; test++) {
-		int error = create_cq(context, test->cqe, &test->driver,
+		int error = create_cq(uverbs, test->cqe, &test->driver,
 				      &handle);
 
 		expect(error, test->error, test->name);
 		if (!error)
-			tap_need(!destroy_cq(context, handle),
+			tap_need(!destroy_cq(uverbs, handle),
 				 "CQ cannot be destroyed");
 	}
 }
@@ -302,9 +302,9 @@ static void cqs(struct uverbs_context *context)
 
 #define BAD_QPS	10
 
-static void qps(struct uverbs_context *context)
+static void qps(struct uverbs *uverbs)
 {
-	const uint64_t send = (uintptr_t)context->memory;
+	const uint64_t send = (uintptr_t)uverbs->memory;
 	const uint64_t receive = send + 64 * PAGE;
 	const struct qrdma_create_qp_request good = {
 		.send_address = send,
@@ -348,60 +348,60 @@ static void qps(struct uverbs_context *context)
 
 	tap_step("QPs");
 	for (size_t i = 0; i < BAD_QPS; i++)
-		expect(create_qp(context, &bad[i], 1, &handle), EINVAL,
+		expect(create_qp(uverbs, &bad[i], 1, &handle), EINVAL,
 		       names[i]);
 
 	none.receive_address = 0;
 	none.receive_length = 0;
 	none.receive_log_entries = 0;
 	none.receive_log_stride = 0;
-	expect(create_qp(context, &none, 1, &handle), EINVAL,
+	expect(create_qp(uverbs, &none, 1, &handle), EINVAL,
 	       "QP: receives but has no receive ring");
-	error = create_qp(context, &none, 0, &handle);
+	error = create_qp(uverbs, &none, 0, &handle);
 	expect(error, 0, "QP: without a receive queue");
 	if (!error)
-		tap_need(!destroy_qp(context, handle),
+		tap_need(!destroy_qp(uverbs, handle),
 			 "QP cannot be destroyed");
-	error = create_qp(context, &good, 1, &handle);
+	error = create_qp(uverbs, &good, 1, &handle);
 	expect(error, 0, "QP: with good rings");
 	if (!error)
-		tap_need(!destroy_qp(context, handle),
+		tap_need(!destroy_qp(uverbs, handle),
 			 "QP cannot be destroyed");
 }
 
 /* The rings are pinned by their queues: the owner may unmap them. */
-static void unmap(struct uverbs_context *context)
+static void unmap(struct uverbs *uverbs)
 {
 	const struct qrdma_create_cq_request driver = {
-		.ring_address = (uintptr_t)context->memory,
+		.ring_address = (uintptr_t)uverbs->memory,
 		.ring_length = 16 * PAGE,
 		.log_entries = 10,
 	};
 	uint32_t handle;
 
 	tap_step("memory of a live ring goes");
-	errno = create_cq(context, 1024, &driver, &handle);
+	errno = create_cq(uverbs, 1024, &driver, &handle);
 	tap_need(!errno, "no CQ");
-	tap_need(!munmap(context->memory, MEMORY), "memory stays mapped");
-	expect(destroy_cq(context, handle), 0,
+	tap_need(!munmap(uverbs->memory, MEMORY), "memory stays mapped");
+	expect(destroy_cq(uverbs, handle), 0,
 	       "CQ whose memory was unmapped goes");
 }
 
 int main(void)
 {
-	struct uverbs_context context = { 0 };
+	struct uverbs uverbs = { 0 };
 	struct qrdma_create_cq_request driver = { .log_entries = 6 };
 
 	tap_begin();
-	begin(&context);
-	cqs(&context);
+	begin(&uverbs);
+	cqs(&uverbs);
 
-	driver.ring_address = (uintptr_t)context.memory + MEMORY - PAGE;
+	driver.ring_address = (uintptr_t)uverbs.memory + MEMORY - PAGE;
 	driver.ring_length = PAGE;
-	errno = create_cq(&context, 64, &driver, &context.cq);
+	errno = create_cq(&uverbs, 64, &driver, &uverbs.cq);
 	tap_need(!errno, "no CQ");
-	qps(&context);
-	unmap(&context);
-	close(context.fd);
+	qps(&uverbs);
+	unmap(&uverbs);
+	close(uverbs.fd);
 	return tap_end();
 }

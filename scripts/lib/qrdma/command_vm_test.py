@@ -42,6 +42,7 @@ TESTS: dict[str, VmTest] = {
     _test("access", "/tests/test-access"),
     _test("verbs", "/tests/test-verbs"),
     _test("threads", "/tests/test-threads"),
+    _test("rings", "/tests/test-rings"),
     _test("allocation-failures", "/tests/test-allocation-failures"),
 ))
 

@@ -8,6 +8,7 @@
 #include "tap.h"
 #include "traffic.h"
 
+#define LANES		3	/* threads, each with a pair of queue pairs */
 #define MAX_SPAN	4	/* pages an access */
 #define MAX_NOTES	5	/* wrong accesses that are described */
 
@@ -19,19 +20,34 @@ enum access_kind {
 	ACCESS_KINDS,
 };
 
-struct traffic {
+/*
+ * One thread. It has pages of the region to itself, so that it knows what is in
+ * them. Several of them, because an access to an absent page suspends its queue
+ * pair: the others go on while the driver repairs the region.
+ */
+struct lane {
+	struct traffic *traffic;
 	struct rc_pair *pair;
-	struct region *region;
 	void *staging;
 	struct ibv_mr *staging_mr;
+	uint64_t first;			/* page of the region */
+	uint64_t pages;
 	uint64_t random;
 	uint64_t generation;
 	pthread_t thread;
+	/* Under the traffic's lock. */
+	uint64_t accesses;
+	bool busy;			/* an access is under way */
+};
+
+struct traffic {
+	struct region *region;
+	struct lane lanes[LANES];
+	unsigned int count;		/* of lanes: no more than pages */
 
 	pthread_mutex_t lock;		/* everything below */
 	pthread_cond_t changed;
 	struct traffic_counts counts;
-	bool busy;			/* an access is under way */
 	bool paused;
 	bool stop;
 	bool expect_refusal;
@@ -109,24 +125,25 @@ static bool is_write(const struct attempt *attempt)
 	return attempt->kind == REMOTE_WRITE || attempt->kind == LOCAL_WRITE;
 }
 
-static struct attempt next_attempt(struct traffic *traffic)
+static struct attempt next_attempt(struct lane *lane)
 {
-	struct region *region = traffic->region;
+	struct region *region = lane->traffic->region;
 	struct attempt attempt = {
-		.kind = random_below(&traffic->random, ACCESS_KINDS),
-		.span = 1 + random_below(&traffic->random, MAX_SPAN),
+		.kind = random_below(&lane->random, ACCESS_KINDS),
+		.span = 1 + random_below(&lane->random, MAX_SPAN),
 	};
 	uint64_t i;
 
-	if (attempt.span > region->pages)
-		attempt.span = region->pages;
-	attempt.page = random_below(&traffic->random,
-				    region->pages - attempt.span + 1);
+	if (attempt.span > lane->pages)
+		attempt.span = lane->pages;
+	attempt.page = lane->first +
+		       random_below(&lane->random,
+				    lane->pages - attempt.span + 1);
 	if (!is_write(&attempt))
 		return attempt;
 
 	/* A page in doubt gets the doubtful stamp again: two seeds at most. */
-	attempt.seed = ++traffic->generation;
+	attempt.seed = ++lane->generation;
 	for (i = 0; i < attempt.span; i++) {
 		uint64_t doubt = region->doubt[attempt.page + i];
 
@@ -140,10 +157,10 @@ static struct attempt next_attempt(struct traffic *traffic)
 	return attempt;
 }
 
-static enum ibv_wc_status execute(struct traffic *traffic,
+static enum ibv_wc_status execute(struct lane *lane,
 				  const struct attempt *attempt)
 {
-	const struct region *region = traffic->region;
+	const struct region *region = lane->traffic->region;
 	uint64_t address = region->iova + attempt->page * PAGE;
 	bool remote = attempt->kind == REMOTE_WRITE ||
 		      attempt->kind == REMOTE_READ;
@@ -151,19 +168,19 @@ static enum ibv_wc_status execute(struct traffic *traffic,
 		.opcode = attempt->kind == REMOTE_WRITE ||
 			  attempt->kind == LOCAL_READ ? IBV_WR_RDMA_WRITE :
 							IBV_WR_RDMA_READ,
-		.local = remote ? (uintptr_t)traffic->staging : address,
-		.lkey = remote ? traffic->staging_mr->lkey : region->mr->lkey,
-		.remote = remote ? address : (uintptr_t)traffic->staging,
-		.rkey = remote ? region->mr->rkey : traffic->staging_mr->rkey,
+		.local = remote ? (uintptr_t)lane->staging : address,
+		.lkey = remote ? lane->staging_mr->lkey : region->mr->lkey,
+		.remote = remote ? address : (uintptr_t)lane->staging,
+		.rkey = remote ? region->mr->rkey : lane->staging_mr->rkey,
 		.length = attempt->span * PAGE,
 	};
 
 	if (is_write(attempt))
-		stamp_pages(traffic->staging, attempt->seed,
+		stamp_pages(lane->staging, attempt->seed,
 			    region->first_index + attempt->page, attempt->span);
 	else
-		memset(traffic->staging, 0xee, attempt->span * PAGE);
-	return rc_execute(traffic->pair, &access);
+		memset(lane->staging, 0xee, attempt->span * PAGE);
+	return rc_execute(lane->pair, &access);
 }
 
 static void written(struct region *region, const struct attempt *attempt,
@@ -178,14 +195,13 @@ static void written(struct region *region, const struct attempt *attempt,
 	}
 }
 
-static bool data_right(const struct traffic *traffic,
-		       const struct attempt *attempt)
+static bool data_right(const struct lane *lane, const struct attempt *attempt)
 {
 	uint64_t i;
 
 	for (i = 0; i < attempt->span; i++)
-		if (!page_right(traffic->region, attempt->page + i,
-				(const char *)traffic->staging + i * PAGE))
+		if (!page_right(lane->traffic->region, attempt->page + i,
+				(const char *)lane->staging + i * PAGE))
 			return false;
 	return true;
 }
@@ -203,23 +219,23 @@ static void describe(struct traffic *traffic, const struct attempt *attempt,
 					  : "did not give what was written");
 }
 
-/* One access, classified. The flag is read before the access begins. */
-static void one_access(struct traffic *traffic, bool refusal_expected)
+/* One access, classified. The flag was read before the access begins. */
+static void one_access(struct lane *lane, bool refusal_expected)
 {
-	struct attempt attempt = next_attempt(traffic);
-	enum ibv_wc_status status = execute(traffic, &attempt);
-	bool success = status == IBV_WC_SUCCESS;
+	struct traffic *traffic = lane->traffic;
+	struct attempt attempt = next_attempt(lane);
+	bool success = execute(lane, &attempt) == IBV_WC_SUCCESS;
 	bool right = success && !refusal_expected &&
-		     (is_write(&attempt) || data_right(traffic, &attempt));
+		     (is_write(&attempt) || data_right(lane, &attempt));
 
 	if (is_write(&attempt))
 		written(traffic->region, &attempt, success);
-	if (success && !right)
-		describe(traffic, &attempt, refusal_expected);
 	if (!success)
-		rc_pair_recover(traffic->pair);
+		rc_pair_recover(lane->pair);
 
 	pthread_mutex_lock(&traffic->lock);
+	if (success && !right)
+		describe(traffic, &attempt, refusal_expected);
 	if (!success)
 		traffic->counts.refused++;
 	else if (right)
@@ -228,12 +244,14 @@ static void one_access(struct traffic *traffic, bool refusal_expected)
 		traffic->counts.wrong++;
 	if (right)
 		traffic->counts.bytes += attempt.span * PAGE;
+	lane->accesses++;
 	pthread_mutex_unlock(&traffic->lock);
 }
 
 static void *run(void *argument)
 {
-	struct traffic *traffic = argument;
+	struct lane *lane = argument;
+	struct traffic *traffic = lane->traffic;
 
 	pthread_mutex_lock(&traffic->lock);
 	while (!traffic->stop) {
@@ -243,11 +261,11 @@ static void *run(void *argument)
 			pthread_cond_wait(&traffic->changed, &traffic->lock);
 			continue;
 		}
-		traffic->busy = true;
+		lane->busy = true;
 		pthread_mutex_unlock(&traffic->lock);
-		one_access(traffic, refusal_expected);
+		one_access(lane, refusal_expected);
 		pthread_mutex_lock(&traffic->lock);
-		traffic->busy = false;
+		lane->busy = false;
 		pthread_cond_broadcast(&traffic->changed);
 	}
 	pthread_mutex_unlock(&traffic->lock);
@@ -256,28 +274,53 @@ static void *run(void *argument)
 
 /* --------------------------------------------------------------- control */
 
+static void lane_begin(struct traffic *traffic, struct rc_device *device,
+		       unsigned int number, uint64_t seed)
+{
+	struct lane *lane = &traffic->lanes[number];
+	uint64_t pages = traffic->region->pages;
+	uint64_t size = MAX_SPAN * PAGE;
+
+	lane->traffic = traffic;
+	lane->first = pages * number / traffic->count;
+	lane->pages = pages * (number + 1) / traffic->count - lane->first;
+	lane->random = seed * LANES + number;
+	/* Seeds of writes are numbers that no other stamp is made of. */
+	lane->generation = lane->random << 32;
+	lane->staging = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	tap_need(lane->staging != MAP_FAILED, "no memory");
+	lane->staging_mr = ibv_reg_mr(device->pd, lane->staging, size,
+				      REGION_ACCESS);
+	tap_need(lane->staging_mr, "ibv_reg_mr of a staging buffer");
+	lane->pair = rc_pair_create(device);
+}
+
+static void lane_end(struct lane *lane)
+{
+	rc_pair_destroy(lane->pair);
+	if (ibv_dereg_mr(lane->staging_mr))
+		tap_bail("ibv_dereg_mr of a staging buffer failed");
+	munmap(lane->staging, MAX_SPAN * PAGE);
+}
+
 struct traffic *traffic_start(struct rc_device *device, struct region *region,
 			      uint64_t seed)
 {
 	struct traffic *traffic = calloc(1, sizeof(*traffic));
-	uint64_t size = MAX_SPAN * PAGE;
+	unsigned int i;
 
 	tap_need(traffic, "no memory");
 	traffic->region = region;
-	traffic->random = seed;
-	/* Seeds of writes are numbers that no other stamp is made of. */
-	traffic->generation = seed << 32;
-	traffic->staging = mmap(NULL, size, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	tap_need(traffic->staging != MAP_FAILED, "no memory");
-	traffic->staging_mr = ibv_reg_mr(device->pd, traffic->staging, size,
-					 REGION_ACCESS);
-	tap_need(traffic->staging_mr, "ibv_reg_mr of a staging buffer");
-	traffic->pair = rc_pair_create(device);
+	traffic->count = region->pages < LANES ? region->pages : LANES;
 	pthread_mutex_init(&traffic->lock, NULL);
 	pthread_cond_init(&traffic->changed, NULL);
-	if (pthread_create(&traffic->thread, NULL, run, traffic))
-		tap_bail("no thread for the traffic");
+	for (i = 0; i < traffic->count; i++)
+		lane_begin(traffic, device, i, seed);
+	for (i = 0; i < traffic->count; i++)
+		if (pthread_create(&traffic->lanes[i].thread, NULL, run,
+				   &traffic->lanes[i]))
+			tap_bail("no thread for the traffic");
 	return traffic;
 }
 
@@ -320,34 +363,44 @@ void traffic_wait_right(struct traffic *traffic, uint64_t accesses)
 	pthread_mutex_unlock(&traffic->lock);
 }
 
+/* Ends on wrong accesses as well: they are what is not refused. */
 void traffic_wait_refused(struct traffic *traffic, uint64_t accesses)
 {
+	const struct traffic_counts *counts = &traffic->counts;
+
 	pthread_mutex_lock(&traffic->lock);
-	accesses += traffic->counts.refused;
-	while (traffic->counts.refused < accesses)
+	accesses += counts->refused + counts->wrong;
+	while (counts->refused + counts->wrong < accesses)
 		wait_locked(traffic);
 	pthread_mutex_unlock(&traffic->lock);
 }
 
-/* The access under way, if any, is over when the number of them has changed. */
+/* An access under way is over when the number of the lane's has changed. */
 void traffic_expect_refusal(struct traffic *traffic)
 {
-	uint64_t before;
+	uint64_t before[LANES];
+	unsigned int i;
 
 	pthread_mutex_lock(&traffic->lock);
 	traffic->expect_refusal = true;
-	before = all(traffic);
-	while (traffic->busy && all(traffic) == before)
-		wait_locked(traffic);
+	for (i = 0; i < traffic->count; i++)
+		before[i] = traffic->lanes[i].accesses;
+	for (i = 0; i < traffic->count; i++)
+		while (traffic->lanes[i].busy &&
+		       traffic->lanes[i].accesses == before[i])
+			wait_locked(traffic);
 	pthread_mutex_unlock(&traffic->lock);
 }
 
 void traffic_pause(struct traffic *traffic)
 {
+	unsigned int i;
+
 	pthread_mutex_lock(&traffic->lock);
 	traffic->paused = true;
-	while (traffic->busy)
-		wait_locked(traffic);
+	for (i = 0; i < traffic->count; i++)
+		while (traffic->lanes[i].busy)
+			wait_locked(traffic);
 	pthread_mutex_unlock(&traffic->lock);
 }
 
@@ -362,18 +415,17 @@ void traffic_resume(struct traffic *traffic)
 struct traffic_counts traffic_stop(struct traffic *traffic)
 {
 	struct traffic_counts counts;
+	unsigned int i;
 
 	pthread_mutex_lock(&traffic->lock);
 	traffic->stop = true;
 	pthread_cond_broadcast(&traffic->changed);
 	pthread_mutex_unlock(&traffic->lock);
-	pthread_join(traffic->thread, NULL);
+	for (i = 0; i < traffic->count; i++)
+		pthread_join(traffic->lanes[i].thread, NULL);
 	counts = traffic->counts;
-
-	rc_pair_destroy(traffic->pair);
-	if (ibv_dereg_mr(traffic->staging_mr))
-		tap_bail("ibv_dereg_mr of a staging buffer failed");
-	munmap(traffic->staging, MAX_SPAN * PAGE);
+	for (i = 0; i < traffic->count; i++)
+		lane_end(&traffic->lanes[i]);
 	free(traffic);
 	return counts;
 }

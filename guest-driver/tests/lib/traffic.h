@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Traffic through a region from a thread of its own, that knows for every page
- * what must be there and classifies each access: right, refused or wrong.
+ * Traffic through a region from threads of its own, that know for every page what
+ * must be there and classify each access: right, refused or wrong.
  */
 #ifndef TRAFFIC_H
 #define TRAFFIC_H
@@ -55,17 +55,17 @@ struct traffic_counts traffic_counts(struct traffic *traffic);
 void traffic_wait(struct traffic *traffic, uint64_t accesses);
 /* Waits until as many more were right. */
 void traffic_wait_right(struct traffic *traffic, uint64_t accesses);
-/* Waits until as many more were refused. */
+/* Waits until as many more were refused, or wrong. */
 void traffic_wait_refused(struct traffic *traffic, uint64_t accesses);
 /*
  * From now on an access that begins and is not refused is wrong: the region was
  * revoked. Returns once no access that began before is under way.
  */
 void traffic_expect_refusal(struct traffic *traffic);
-/* Ends between two accesses; the thread waits until it is resumed. */
+/* No access is under way when it returns, and none begins until resumed. */
 void traffic_pause(struct traffic *traffic);
 void traffic_resume(struct traffic *traffic);
-/* Ends the thread and frees everything. */
+/* Ends the threads and frees everything. */
 struct traffic_counts traffic_stop(struct traffic *traffic);
 
 #endif

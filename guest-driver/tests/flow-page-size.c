@@ -329,14 +329,14 @@ static void random_walk(struct rc_device *device, uint64_t seed)
 	finish("walk", &subject, traffic);
 }
 
-/* Argument: a seed for the random walk, or "1GiB" for that case only. */
+/* Argument: a seed for the random walk, or "8MiB" or "1GiB": that case only. */
 int main(int argc, char **argv)
 {
 	static const char *const names[] = {
 		"qrdma_page_size_step", "qrdma_load", "qrdma_mr_registered",
 		NULL,
 	};
-	bool only_large = argc > 1 && !strcmp(argv[1], "1GiB");
+	const char *only = argc > 1 ? argv[1] : "";
 	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0)
 				 : (uint64_t)time(NULL);
 	struct rc_device *device;
@@ -345,8 +345,10 @@ int main(int argc, char **argv)
 	device = rc_open();
 	if (!events_begin(names))
 		tap_bail("no tracepoints of the driver");
-	if (only_large) {
+	if (!strcmp(only, "1GiB")) {
 		one_gibibyte(device);
+	} else if (!strcmp(only, "8MiB")) {
+		whole_table(device);
 	} else {
 		there_and_back(device);
 		whole_table(device);

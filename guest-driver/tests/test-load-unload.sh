@@ -4,19 +4,20 @@
 # The driver comes, works and goes, 20 times in a row, without a warning of the
 # kernel's. load_card and unload_card are functions of the guest's.
 #
-#   test-load-unload [ROUNDS [all]]      all: every flow in each round, not only
-#                                        short ones; takes a minute or two a round
+#   test-load-unload [ROUNDS [all]]      all: the flows with all their cases, not
+#                                        with one each; a minute or two a round
 
 . /qrdma/functions
 
 rounds=${1:-20}
 failed=0
-short="flow-register:1537-entries flow-revoke:idle"
-[ "$2" = all ] && short="flow-register flow-page-size flow-revoke flow-recovery"
+flows="flow-register:1537-entries flow-page-size:8MiB flow-revoke:idle
+       flow-recovery:moved-back"
+[ "$2" = all ] && flows="flow-register flow-page-size flow-revoke flow-recovery"
 
 # Prints the name of the flow that fails.
 use_card() {
-    for flow in $short; do
+    for flow in $flows; do
         name=${flow%%:*}
         argument=
         [ "$name" = "$flow" ] || argument=${flow#*:}

@@ -11,7 +11,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from qrdma import guest, machine, trees
+from qrdma import machine, trees
 from qrdma.guest import SETUP, Program, Session
 
 

@@ -13,7 +13,6 @@
  *  - addresses are what the card puts on the bus (IOVAs behind an IOMMU);
  *  - object numbers (EQ, CQ, QP, mkey index) are chosen by the driver; a number
  *    that is in use is refused, so that reuse before destroy shows.
- *
  * docs/specification.rst explains each of them.
  */
 #ifndef QRDMA_HW_H
@@ -240,7 +239,6 @@ struct qrdma_eqc {
 };
 
 #define QRDMA_EQ_ARMED			(1u << 0)
-
 /* EQ 0 takes all asynchronous events; it must exist before a CQ or QP does. */
 #define QRDMA_ASYNC_EQN			0
 
@@ -249,7 +247,7 @@ enum qrdma_event {
 	QRDMA_EVENT_CQ_ERROR		= 2,	/* number = CQN, syndrome = enum qrdma_queue_error */
 	QRDMA_EVENT_QP_ERROR		= 3,	/* number = QPN, syndrome = enum qrdma_queue_error */
 	QRDMA_EVENT_QP_ACCESS_ERROR	= 4,	/* number = QPN, key, address, length; syndrome = enum qrdma_access_error */
-	QRDMA_EVENT_PAGE_FAULT		= 5,	/* number = QPN, key, address, length, token; the QP is suspended */
+	QRDMA_EVENT_PAGE_FAULT		= 5,	/* number = QPN of the requester, suspended; key, address, length, token */
 	QRDMA_EVENT_COMMUNICATION	= 6,	/* number = QPN: first message arrived in RTR */
 };
 
@@ -316,7 +314,6 @@ struct qrdma_cqc {
 #define QRDMA_CQ_ARMED			(1u << 0)
 #define QRDMA_CQ_ARMED_SOLICITED	(1u << 1)
 #define QRDMA_CQ_ERROR			(1u << 2)
-
 #define QRDMA_CQE_LOG_SIZE		6
 
 enum qrdma_cqe_status {
@@ -456,9 +453,7 @@ struct qrdma_qpc {
 
 /* ------------------------------------------------------ work queue entries */
 
-/*
- * One WQE a ring slot. The card copies the slot once, then checks the copy.
- */
+/* One WQE a ring slot. The card copies the slot once, then checks the copy. */
 enum qrdma_send_opcode {
 	QRDMA_SEND_OP_SEND		= 0,
 	QRDMA_SEND_OP_SEND_IMM		= 1,
@@ -755,7 +750,7 @@ struct qrdma_counters {
 
 /* ------------------------------------------------------------- assertions */
 
-#if defined(__KERNEL__)
+#ifdef __KERNEL__
 #include <linux/build_bug.h>
 #define QRDMA_ABI_ASSERT(condition) static_assert(condition)
 #else

@@ -72,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--json", metavar="FILE", type=Path,
                         help="write the report to FILE as JSON, too")
     result.add_argument("--verbose", action="store_true",
-                        help="report every check, also those without figures")
+                        help="report every check with its figures, not only what failed")
     trees.add_options(result)
     return result
 

@@ -17,6 +17,10 @@ from .progress import elapsed
 SCHEMA = 1
 # Counts that can be added up over a flow's checks.
 COUNTS = ("right", "refused", "wrong")
+# Figures of which the short report gives the values that occurred, and how many of them.
+HIGHLIGHTS = ("entries", "level", "leaves", "steps", "n", "x", "failed_step",
+              "revoke_callbacks", "written_after", "same_index")
+MOST_VALUES = 12
 
 
 @dataclass(frozen=True)
@@ -35,16 +39,17 @@ class Outcome:
 
 
 def text(outcomes: list[Outcome], *, every_check: bool = False) -> str:
-    """A block a flow: its line, then checks with their figures, then problems.
+    """A block a flow: its line, the figures that occurred, then what went wrong.
 
-    Checks that passed and have no figures are only counted, unless every check
-    is wanted.
+    Checks that passed are only counted, unless every check is wanted.
     """
     lines: list[str] = []
     for outcome in outcomes:
         lines += ["", headline(outcome)]
+        if shown := highlights(outcome.verdict):
+            lines.append(f"{'':21} {shown}")
         for check in outcome.verdict.checks:
-            if check.passed and not check.skipped and not check.figures and not every_check:
+            if check.passed and not check.skipped and not every_check:
                 continue
             mark = "-" if check.skipped else "+" if check.passed else "!"
             lines.append(f"    {mark} {check.description}{_reason(check.reason)}")
@@ -81,6 +86,18 @@ def sums(verdict: Verdict) -> dict[str, int]:
         if values:
             result[name] = sum(values)
     return result
+
+
+def highlights(verdict: Verdict) -> str:
+    """The values that the telling figures took over the flow's checks."""
+    parts = []
+    for name in HIGHLIGHTS:
+        values = sorted({value for check in verdict.checks
+                         if isinstance(value := check.figures.get(name), int)})
+        if values:
+            more = ", ..." if len(values) > MOST_VALUES else ""
+            parts.append(f"{name} {', '.join(map(str, values[:MOST_VALUES]))}{more}")
+    return "; ".join(parts)
 
 
 def figures(values: dict[str, Value]) -> str:

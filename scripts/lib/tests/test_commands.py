@@ -72,6 +72,12 @@ class Report(unittest.TestCase):
         self.assertTrue(report.verdict_line([good]).startswith("HELD: revoke; no access saw"))
         self.assertIn("2 of 2 checks; right 7, refused 2, wrong 0", report.text([good]))
 
+    def test_short_report_tells_values_not_checks(self) -> None:
+        good = outcome("# figures: n=32 x=8\nok 1 - a\n# figures: n=4 x=8\nok 2 - b\n1..2")
+        self.assertIn("n 4, 32; x 8", report.text([good]))
+        self.assertNotIn("+ a", report.text([good]))
+        self.assertIn("+ a", report.text([good], every_check=True))
+
     def test_failure_is_shown_with_its_logs(self) -> None:
         bad = outcome("not ok 1 - idle\n1..1", status=1)
         self.assertFalse(report.holds([outcome(self.GOOD), bad]))

@@ -4,8 +4,9 @@
 # The driver comes, works and goes, 20 times in a row, without a warning of the
 # kernel's. load_card and unload_card are functions of the guest's.
 #
-#   test-load-unload [ROUNDS [all]]      all: the flows with all their cases, not
-#                                        with one each; a minute or two a round
+#   test-load-unload [ROUNDS [all | FLOW]]   all: the flows with all their cases,
+#                                            not with one each; a minute or two a
+#                                            round. FLOW: only that one, whole
 
 . /qrdma/functions
 
@@ -13,7 +14,11 @@ rounds=${1:-20}
 failed=0
 flows="flow-register:1537-entries flow-page-size:8MiB flow-revoke:idle
        flow-recovery:moved-back"
-[ "$2" = all ] && flows="flow-register flow-page-size flow-revoke flow-recovery"
+case $2 in
+"") ;;
+all) flows="flow-register flow-page-size flow-revoke flow-recovery" ;;
+*) flows=$2 ;;
+esac
 
 # Prints the name of the flow that fails.
 use_card() {

@@ -36,6 +36,8 @@ TESTS: dict[str, VmTest] = {
 } | dict((
     _test("pingpong", "/tests/vm-pingpong"),
     _test("load-unload", "/tests/test-load-unload", load_card=False),
+    _test("load-unload-vfio", "/tests/test-load-unload 20 flow-revoke-vfio",
+          machine=machine.IOMMU, load_card=False),
     _test("exporter", "/tests/test-exporter"),
     _test("memory", "/tests/test-memory"),
     _test("arguments", "/tests/test-arguments"),

@@ -87,6 +87,7 @@ enum qrdma_fatal_code {
 	QRDMA_FATAL_COMMAND_PRODUCER	= 3,	/* producer more than a ring ahead of consumer */
 	QRDMA_FATAL_HMC_DMA		= 4,	/* HMC memory failed in the middle of a table write */
 	QRDMA_FATAL_EQ_DMA		= 5,	/* an event could not be written */
+	QRDMA_FATAL_INJECTED		= 6,	/* on request: qrdma_diagnostic.h */
 };
 
 /* ------------------------------------------------------ BAR 2: doorbells */

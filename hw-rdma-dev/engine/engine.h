@@ -14,9 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../abi/qrdma_hw.h"
+#include "../abi/qrdma_diagnostic.h"
 
 typedef struct QrdmaEngine QrdmaEngine;
+struct QrdmaTimelineRecord;
 
 /*
  * What the engine needs from the world. `opaque` is the pointer given to
@@ -72,6 +73,12 @@ typedef struct QrdmaHostOps {
      */
     void (*trace)(void *opaque, const char *name, const char *text);
     bool trace_enabled;
+
+    /*
+     * A record of the timeline (timeline.h), of watched mkeys only. May be NULL;
+     * then costs nothing. Pointers in it are good during the call.
+     */
+    void (*timeline)(void *opaque, const struct QrdmaTimelineRecord *record);
 } QrdmaHostOps;
 
 typedef struct QrdmaConfig {
@@ -80,8 +87,14 @@ typedef struct QrdmaConfig {
     bool diagnostics;            /* the diagnostic register window exists */
     /* 0: table units in order, then the context; else the seed of the order. */
     uint64_t umr_order_seed;
-    /* Nanoseconds between the translation of a packet and its data; 0: none. */
+    /*
+     * Virtual time between the translation of a packet and its data:
+     * packet_latency nanoseconds, and its length at `bandwidth` bytes a second
+     * (0: no limit). Both 0: packets take no time.
+     */
     uint64_t packet_latency;
+    uint64_t bandwidth;
+    bool audit;                  /* the audit is there, and watches all mkeys */
 } QrdmaConfig;
 
 QrdmaEngine *qrdma_engine_new(const QrdmaHostOps *ops, void *opaque,
@@ -118,5 +131,99 @@ bool qrdma_engine_run(QrdmaEngine *engine);
 
 /* The timer's deadline has passed. */
 void qrdma_engine_timer(QrdmaEngine *engine);
+
+/* -------------------------------------------------------- fault injection */
+
+/* As QRDMA_REG_FAULT_* say; what an action or a target does not use is 0. */
+typedef struct QrdmaFault {
+    enum qrdma_fault_target target;
+    enum qrdma_fault_action action;
+    uint32_t at;
+    uint32_t count;
+    uint32_t index;
+    uint32_t opcode;
+    uint32_t status;
+    uint32_t point;
+    uint64_t delay;
+    uint64_t address;
+    uint64_t length;
+    /* Out only, from qrdma_engine_fault_list(). */
+    uint32_t seen;              /* things that matched since it was armed */
+    uint32_t hit;
+} QrdmaFault;
+
+/*
+ * Armed until spent or cleared, over resets of the card; what a fault holds back
+ * is lost in a reset. Works with config.diagnostics off as well.
+ */
+enum qrdma_fault_result qrdma_engine_fault_arm(QrdmaEngine *engine,
+                                               const QrdmaFault *fault);
+void qrdma_engine_fault_clear(QrdmaEngine *engine);
+
+/* Those armed and not spent, in the order they were armed. */
+unsigned qrdma_engine_fault_list(const QrdmaEngine *engine,
+                                 QrdmaFault faults[QRDMA_MAX_FAULTS]);
+
+/* In words, for errors: "at must not be 0". */
+const char *qrdma_fault_result_text(enum qrdma_fault_result result);
+
+/* ------------------------------------------------------------------ audit */
+
+/* What a byte of a region is translated to. */
+typedef struct QrdmaAuditAnswer {
+    uint64_t address;           /* on the bus */
+    uint32_t rights;            /* QRDMA_AUDIT_*; 0: absent */
+} QrdmaAuditAnswer;
+
+#define QRDMA_AUDIT_READ            (1u << 0)   /* page may be read ... */
+#define QRDMA_AUDIT_WRITE           (1u << 1)
+#define QRDMA_AUDIT_LOCAL_WRITE     (1u << 2)   /* ... and the key lets */
+#define QRDMA_AUDIT_REMOTE_READ     (1u << 3)
+#define QRDMA_AUDIT_REMOTE_WRITE    (1u << 4)
+#define QRDMA_AUDIT_REMOTE_ATOMIC   (1u << 5)
+#define QRDMA_AUDIT_MALFORMED       (1u << 31)  /* present, but refused */
+
+/* One thing that must not be. */
+typedef struct QrdmaFinding {
+    enum qrdma_finding kind;
+    uint32_t key;
+    uint64_t address;           /* interval of the region, virtual */
+    uint64_t length;
+    QrdmaAuditAnswer shown;     /* of its first byte */
+    QrdmaAuditAnswer old_answer;
+    QrdmaAuditAnswer new_answer;
+    uint64_t change;            /* number of the UMR or command; 0: none */
+    char *description;          /* of that, as in the timeline; or NULL */
+    uint64_t time;              /* virtual, nanoseconds */
+} QrdmaFinding;
+
+/* Counters as QRDMA_REG_AUDIT_*; everything since the last clear. */
+typedef struct QrdmaAuditTotals {
+    uint64_t windows;
+    uint64_t maps;
+    uint64_t torn_bytes;
+    uint64_t widened_bytes;
+    uint64_t stale_bytes;
+    uint64_t torn_accesses;
+    uint64_t revoked_accesses;
+    uint64_t stray_accesses;
+    uint64_t reused_indices;
+    uint64_t unwatched;
+    uint64_t unjudged;
+} QrdmaAuditTotals;
+
+/* Zero where config.audit is off. Survives resets of the card. */
+QrdmaAuditTotals qrdma_engine_audit_totals(const QrdmaEngine *engine);
+
+/* Finding number 0.., oldest first; NULL: there are not so many. */
+const QrdmaFinding *qrdma_engine_audit_finding(const QrdmaEngine *engine,
+                                               unsigned number);
+void qrdma_engine_audit_clear(QrdmaEngine *engine);
+
+/* A mkey index, or 0 for all. False: no such index. */
+bool qrdma_engine_audit_watch(QrdmaEngine *engine, uint32_t index);
+uint32_t qrdma_engine_audit_watched(const QrdmaEngine *engine);
+
+const char *qrdma_finding_name(enum qrdma_finding kind);
 
 #endif /* QRDMA_ENGINE_H */

@@ -69,7 +69,8 @@ typedef struct QrdmaHostOps {
     /*
      * Something worth a trace event happened. May be NULL; then, and while
      * trace_enabled is false, costs nothing. The names are stable:
-     * "command", "umr", "qp_state", "access_error", "event", "page_fault".
+     * "command", "umr", "qp_state", "access_error", "event", "page_fault",
+     * "audit" (a finding), "audit_window" (one ended), "fault" (one hit).
      */
     void (*trace)(void *opaque, const char *name, const char *text);
     bool trace_enabled;
@@ -159,6 +160,12 @@ typedef struct QrdmaFault {
 enum qrdma_fault_result qrdma_engine_fault_arm(QrdmaEngine *engine,
                                                const QrdmaFault *fault);
 void qrdma_engine_fault_clear(QrdmaEngine *engine);
+
+/*
+ * What qrdma_engine_fault_arm() would say of this fault alone, without arming
+ * it; never QRDMA_FAULT_TOO_MANY. For those who replace all faults, or none.
+ */
+enum qrdma_fault_result qrdma_fault_check(const QrdmaFault *fault);
 
 /* Those armed and not spent, in the order they were armed. */
 unsigned qrdma_engine_fault_list(const QrdmaEngine *engine,

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Compares docs/specification.rst with the header that card and driver compile.
+"""Compares the specification with the headers that card and driver compile.
 
-Every constant of the header is in the text; registers, doorbells, opcodes,
-codes and flags stand in a table row with their value; every structure has a
-table with its fields, in order, at the right offset and with the right width.
+qrdma_hw.h is in docs/specification.rst, qrdma_diagnostic.h in
+docs/verification.rst. Every constant of the headers is in the text; registers,
+doorbells, opcodes, codes and flags stand in a table row with their value;
+registers have their access and width; every structure has a table with its
+fields, in order, at the right offset and with the right width.
 """
 
 from __future__ import annotations
@@ -14,19 +16,25 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-HEADER = ROOT / "hw-rdma-dev/abi/qrdma_hw.h"
-SPECIFICATION = ROOT / "docs/specification.rst"
+HEADERS = ("hw-rdma-dev/abi/qrdma_hw.h", "hw-rdma-dev/abi/qrdma_diagnostic.h")
+TEXTS = ("docs/specification.rst", "docs/verification.rst")
 
-# Not part of the interface: how the header checks itself.
-NOT_INTERFACE = {"QRDMA_HW_H", "QRDMA_ABI_ASSERT", "QRDMA_ABI_SIZE", "QRDMA_ABI_OFFSET"}
+# Not part of the interface: how the headers check themselves.
+NOT_INTERFACE = {"QRDMA_HW_H", "QRDMA_DIAGNOSTIC_H", "QRDMA_ABI_ASSERT", "QRDMA_ABI_SIZE",
+                 "QRDMA_ABI_OFFSET"}
 
 WIDTHS = {"__u8": 1, "__le16": 2, "__le32": 4, "__le64": 8}
 
 
 class Header:
-    """Constants and structures of the header, read as text."""
+    """Constants and structures of the headers, read as text."""
 
     def __init__(self, text: str):
+        # Registers whose comment gives access and bits: RW, 32.
+        self.registers: dict[str, tuple[str, int]] = {
+            name: (access, int(bits) // 8) for name, access, bits in re.findall(
+                r"^#define (QRDMA_REG_\w+)\s+0x\w+\s+/\* (RO|RW|WO) (32|64)\b", text,
+                re.MULTILINE)}
         text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
         text = text.replace("\\\n", " ")
         self.constants: dict[str, int | None] = {}
@@ -90,6 +98,9 @@ class Specification:
         self.names = set(re.findall(r"``(QRDMA_\w+)``", text))
         # Rows by the first constant that they name: the number in the first cell.
         self.rows: dict[str, list[int]] = {}
+        self.registers: dict[str, tuple[str, int]] = {
+            name: (access, int(width)) for access, width, name in re.findall(
+                r"^0x\w+ +(RO|RW|WO) +(\d) +``(QRDMA_REG_\w+)``", text, re.MULTILINE)}
         for line in self.lines:
             number = re.match(r"\[?(0x[0-9a-f]+|\d+)\]? {2,}", line)
             name = re.search(r"``(QRDMA_\w+)``", line)
@@ -133,8 +144,12 @@ class Specification:
         return bool(spellings & {text.lower() for text in after})
 
 
-HEADER_FACTS = Header(HEADER.read_text())
-TEXT = Specification(SPECIFICATION.read_text())
+def read_all(names: tuple[str, ...]) -> str:
+    return "\n".join((ROOT / name).read_text() for name in names)
+
+
+HEADER_FACTS = Header(read_all(HEADERS))
+TEXT = Specification(read_all(TEXTS))
 
 
 class NamesTest(unittest.TestCase):
@@ -151,6 +166,8 @@ class NamesTest(unittest.TestCase):
         self.assertEqual(HEADER_FACTS.constants["QRDMA_QP_MASK_ALL"], 0x3fff)
         self.assertEqual(HEADER_FACTS.sizes["qrdma_qpc"], 192)
         self.assertIn("QRDMA_UMR_INLINE", HEADER_FACTS.bits)
+        self.assertEqual(HEADER_FACTS.constants["QRDMA_FINDING_REUSED_INDEX"], 7)
+        self.assertEqual(HEADER_FACTS.registers["QRDMA_REG_FINDING_OLD"], ("RO", 8))
 
 
 class ValuesTest(unittest.TestCase):
@@ -162,6 +179,11 @@ class ValuesTest(unittest.TestCase):
             if re.match(r"QRDMA_REG_|QRDMA_DOORBELL_(SEND|RECEIVE|CQ|EQ)$", name):
                 with self.subTest(name):
                     self.check_row(name, value)
+
+    def test_registers_have_their_access_and_width(self):
+        for name, expected in HEADER_FACTS.registers.items():
+            with self.subTest(name):
+                self.assertEqual(TEXT.registers.get(name), expected)
 
     def test_codes_and_opcodes_have_their_values(self):
         for name in HEADER_FACTS.enumerators - {"QRDMA_STATUS_COUNT"}:

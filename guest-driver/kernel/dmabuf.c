@@ -46,6 +46,7 @@ static void qrdma_dynamic_invalidate(struct dma_buf_attachment *attach)
 	if (ret)
 		qrdma_mr_disable(mr);
 	mr->loaded = false;
+	mr->vain_loads = 0;
 	ib_umem_dmabuf_unmap_pages(umem_dmabuf);
 	trace_qrdma_invalidate(mr_to_qdev(mr), mr->key, entries,
 			       mr->page_shift, ret);
@@ -80,11 +81,25 @@ static int qrdma_dynamic_load(struct qrdma_mr *mr)
 	else
 		ret = qrdma_region_load(mr, page_shift, 0, blocks);
 	mr->loaded = !ret;
+	WRITE_ONCE(mr->loads, mr->loads + 1);
 	trace_qrdma_load(mr_to_qdev(mr), mr->key, blocks, mr->page_shift, ret);
 	return ret;
 }
 
-int qrdma_dynamic_fault(struct qrdma_mr *mr)
+/*
+ * Under the dma_resv. A fault can be older than it looks, because events take a
+ * moment: then this is done for nothing. One that keeps coming would have its
+ * queue pair go round for ever.
+ */
+static int qrdma_dynamic_load_again(struct qrdma_mr *mr)
+{
+	if (mr->vain_loads == QRDMA_MAX_VAIN_LOADS)
+		return -EIO;
+	mr->vain_loads++;
+	return qrdma_dynamic_load(mr);
+}
+
+int qrdma_dynamic_fault(struct qrdma_mr *mr, u32 loads)
 {
 	struct ib_umem_dmabuf *umem_dmabuf = qrdma_mr_dmabuf(mr);
 	int ret = 0;
@@ -94,6 +109,8 @@ int qrdma_dynamic_fault(struct qrdma_mr *mr)
 		ret = -EIO;
 	else if (!mr->loaded)
 		ret = qrdma_dynamic_load(mr);
+	else if (mr->loads == loads)
+		ret = qrdma_dynamic_load_again(mr);
 	/* Else another fault got here first. */
 	dma_resv_unlock(umem_dmabuf->attach->dmabuf->resv);
 	return ret;

@@ -22,7 +22,11 @@ struct qrdma_fault {
 	u64 address;
 	u32 length;
 	u32 token;
+	u32 loads;			/* of the region, when the fault was taken in */
 };
+
+/* Times that a queue pair is resumed before it is given up. */
+#define QRDMA_RESUME_TRIES	3
 
 int qrdma_odp_init(struct qrdma_dev *dev)
 {
@@ -55,9 +59,26 @@ void qrdma_odp_destroy(struct qrdma_dev *dev)
 	kfree(odp);
 }
 
+/* The token is the fault's own, so the queue pair is still the one that faulted. */
+static void qrdma_fault_give_up(const struct qrdma_fault *fault, u16 status)
+{
+	struct qrdma_modify_qp in = {
+		.mask = cpu_to_le64(QRDMA_QP_MASK_STATE),
+		.context.state = QRDMA_QP_ERROR,
+	};
+
+	dev_err(&fault->dev->pdev->dev,
+		"QP 0x%x cannot be resumed after a page fault: %s\n",
+		fault->qpn, qrdma_status_name(status));
+	qrdma_command(fault->dev, QRDMA_CMD_MODIFY_QP, fault->qpn, &in,
+		      sizeof(in));
+}
+
 /*
  * @error 0: try the access again. Otherwise it fails. The queue pair may have
- * been destroyed or reset meanwhile; then the token names nothing any more.
+ * been destroyed or reset meanwhile; then the token names nothing any more. A
+ * card that refuses for another reason would leave the queue pair suspended: its
+ * work requests are flushed rather.
  */
 static void qrdma_fault_resume(const struct qrdma_fault *fault, int error)
 {
@@ -65,11 +86,21 @@ static void qrdma_fault_resume(const struct qrdma_fault *fault, int error)
 		.token = cpu_to_le32(fault->token),
 		.failed = cpu_to_le32(error ? 1 : 0),
 	};
+	u16 status;
 
 	trace_qrdma_resume(fault->dev, fault->qpn, fault->key, fault->token,
 			   error);
-	qrdma_command(fault->dev, QRDMA_CMD_RESUME_PAGE_FAULT, fault->qpn, &in,
-		      sizeof(in));
+	for (int i = 0; i < QRDMA_RESUME_TRIES; i++) {
+		qrdma_command_status(fault->dev, QRDMA_CMD_RESUME_PAGE_FAULT,
+				     fault->qpn, &in, sizeof(in), NULL, 0,
+				     &status);
+		if (status == QRDMA_STATUS_OK ||
+		    status == QRDMA_STATUS_NO_OBJECT ||
+		    status == QRDMA_STATUS_BAD_TOKEN ||
+		    status == QRDMA_STATUS_FATAL_STATE)
+			return;
+	}
+	qrdma_fault_give_up(fault, status);
 }
 
 /* What the card says it needs must lie in the region; it is not mapped by parts. */
@@ -92,7 +123,7 @@ static int qrdma_fault_resolve(const struct qrdma_fault *fault)
 	if (!mr)
 		return -ENOENT;
 	if (qrdma_fault_in_region(fault, mr))
-		ret = qrdma_dynamic_fault(mr);
+		ret = qrdma_dynamic_fault(mr, fault->loads);
 	qrdma_mkey_put(mr);
 	return ret;
 }
@@ -104,6 +135,19 @@ static void qrdma_fault_work(struct work_struct *work)
 
 	qrdma_fault_resume(fault, qrdma_fault_resolve(fault));
 	kfree(fault);
+}
+
+/* 0 if there is no such region any more. */
+static u32 qrdma_fault_loads(struct qrdma_dev *dev, u32 key)
+{
+	struct qrdma_mr *mr = qrdma_mkey_get(dev, key);
+	u32 loads = 0;
+
+	if (mr) {
+		loads = READ_ONCE(mr->loads);
+		qrdma_mkey_put(mr);
+	}
+	return loads;
 }
 
 static void qrdma_fault_read(struct qrdma_fault *fault, struct qrdma_dev *dev,
@@ -130,6 +174,7 @@ void qrdma_page_fault(struct qrdma_dev *dev, const struct qrdma_eqe *eqe)
 		return;
 	}
 	qrdma_fault_read(fault, dev, eqe);
+	fault->loads = qrdma_fault_loads(dev, fault->key);
 	INIT_WORK(&fault->work, qrdma_fault_work);
 	queue_work(dev->odp->workqueue, &fault->work);
 }

@@ -59,6 +59,8 @@ struct qrdma_mr {
 	bool live;			/* the card has the mkey */
 	bool disabled;			/* the key was taken from its owner */
 	bool loaded;			/* dynamic: the table maps the buffer */
+	u32 loads;			/* dynamic: times that it was loaded; read without lock */
+	u32 vain_loads;			/* of these, since the last invalidation, a loaded one */
 
 	/* Dynamic: page faults that are at work on the region. */
 	refcount_t users;
@@ -192,8 +194,13 @@ int qrdma_region_change_page_size(struct qrdma_mr *mr,
 
 /* --------------------------------------------------------------- dmabuf.c */
 
-/* A page fault: map the buffer and load the table. */
-int qrdma_dynamic_fault(struct qrdma_mr *mr);
+/*
+ * A page fault: map the buffer and load the table. @loads is mr->loads of when
+ * the fault was taken in. A fault of after the last load says that the card has
+ * not got what was loaded: it is loaded again, QRDMA_MAX_VAIN_LOADS times.
+ */
+#define QRDMA_MAX_VAIN_LOADS	16
+int qrdma_dynamic_fault(struct qrdma_mr *mr, u32 loads);
 void qrdma_dynamic_dereg(struct qrdma_mr *mr);
 
 /* --------------------------------------------------------------- revoke.c */

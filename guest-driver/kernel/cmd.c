@@ -13,8 +13,6 @@
 
 /* How often a waiting caller looks by itself, in case an interrupt got lost. */
 #define QRDMA_COMMAND_POLL	(HZ / 10)
-/* An emulated card on a busy host may take its time; a dead one is noticed sooner. */
-#define QRDMA_COMMAND_TIMEOUT	(120 * HZ)
 
 #define QRDMA_COMMAND_SLOT	(2 * QRDMA_COMMAND_BUFFER)
 
@@ -176,12 +174,13 @@ static void qrdma_command_fill(struct qrdma_command_queue *cmdq, u32 slot,
 static void qrdma_command_wait(struct qrdma_dev *dev, u16 opcode,
 			       struct qrdma_command_waiter *waiter)
 {
-	unsigned long deadline = jiffies + QRDMA_COMMAND_TIMEOUT;
+	unsigned long begin = jiffies;
 
 	while (!wait_for_completion_timeout(&waiter->done,
 					    QRDMA_COMMAND_POLL)) {
 		qrdma_command_queue_process(dev);
-		if (qrdma_device_check(dev) && time_after(jiffies, deadline)) {
+		if (qrdma_device_check(dev) &&
+		    time_after(jiffies, begin + qrdma_answer_timeout())) {
 			dev_err(&dev->pdev->dev,
 				"command 0x%02x was not answered\n", opcode);
 			qrdma_device_fail(dev, "command timeout");

@@ -33,8 +33,8 @@ int qrdma_cq_start(struct qrdma_dev *dev, struct qrdma_cq_base *cq,
 	ret = qrdma_cqn_reserve(dev, &cq->cqn);
 	if (ret)
 		return ret;
-	ret = qrdma_command(dev, QRDMA_CMD_CREATE_CQ, cq->cqn, &context,
-			    sizeof(context));
+	ret = qrdma_create_object(dev, QRDMA_CMD_CREATE_CQ, QRDMA_CMD_DESTROY_CQ,
+				  cq->cqn, &context, sizeof(context));
 	if (ret) {
 		xa_erase_irq(&dev->cqs, cq->cqn);
 		return ret;

@@ -6,6 +6,13 @@
 #include "qrdma.h"
 
 #define QRDMA_HEALTH_INTERVAL	HZ
+
+/* An emulated card on a busy host may take its time; a dead one is noticed sooner. */
+static unsigned int answer_timeout = 120000;
+module_param(answer_timeout, uint, 0644);
+MODULE_PARM_DESC(answer_timeout,
+		 "milliseconds for the answer to a command or UMR before the card counts as dead (120000)");
+
 #define QRDMA_REGISTER_GONE	(~0u)	/* what the bus reads where nobody answers */
 
 const struct ib_device_ops qrdma_device_ops = {
@@ -190,6 +197,28 @@ bool qrdma_device_check(struct qrdma_dev *dev)
 	return true;
 }
 
+unsigned long qrdma_answer_timeout(void)
+{
+	return msecs_to_jiffies(READ_ONCE(answer_timeout));
+}
+
+int qrdma_create_object(struct qrdma_dev *dev, u16 create, u16 destroy,
+			u32 number, const void *in, size_t in_length)
+{
+	u16 status;
+	int ret;
+
+	ret = qrdma_command_status(dev, create, number, in, in_length, NULL, 0,
+				   &status);
+	if (status != QRDMA_STATUS_IN_USE)
+		return ret;
+	dev_err(&dev->pdev->dev,
+		"card still has 0x%x of command 0x%02x, which was destroyed\n",
+		number, create);
+	qrdma_destroy_object(dev, destroy, number);
+	return qrdma_command(dev, create, number, in, in_length);
+}
+
 void qrdma_destroy_object(struct qrdma_dev *dev, u16 opcode, u32 number)
 {
 	u16 status;
@@ -197,6 +226,13 @@ void qrdma_destroy_object(struct qrdma_dev *dev, u16 opcode, u32 number)
 	if (!qrdma_command_status(dev, opcode, number, NULL, 0, NULL, 0,
 				  &status) || qrdma_device_dead(dev))
 		return;
+	if (status == QRDMA_STATUS_NO_OBJECT) {
+		/* It never came to be. What the card does not have, it does not use. */
+		dev_err_ratelimited(&dev->pdev->dev,
+				    "card knows no 0x%x of destroy command 0x%02x\n",
+				    number, opcode);
+		return;
+	}
 	dev_err(&dev->pdev->dev,
 		"card refused destroy command 0x%02x of 0x%x: %s\n", opcode,
 		number, qrdma_status_name(status));

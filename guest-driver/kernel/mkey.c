@@ -7,6 +7,11 @@
 
 #include "region.h"
 
+static unsigned int max_mkeys;
+module_param(max_mkeys, uint, 0644);
+MODULE_PARM_DESC(max_mkeys,
+		 "use only so many mkey indices, so that each comes again sooner (0: all there are)");
+
 struct qrdma_mkey_table {
 	/*
 	 * By index. An entry that is reserved but empty is a key that page
@@ -45,10 +50,20 @@ void qrdma_mkeys_destroy(struct qrdma_dev *dev)
 	dev->mkeys = NULL;
 }
 
+/* Of which index 0 is none. */
+static u32 qrdma_max_mkeys(const struct qrdma_dev *dev)
+{
+	u32 wanted = READ_ONCE(max_mkeys);
+
+	if (!wanted)
+		return dev->limits.max_mkeys;
+	return clamp(wanted, 2, dev->limits.max_mkeys);
+}
+
 int qrdma_mkey_reserve(struct qrdma_dev *dev, u32 *key)
 {
 	struct qrdma_mkey_table *mkeys = dev->mkeys;
-	struct xa_limit limit = XA_LIMIT(1, dev->limits.max_mkeys - 1);
+	struct xa_limit limit = XA_LIMIT(1, qrdma_max_mkeys(dev) - 1);
 	u32 index;
 	u8 variant;
 	int ret;
@@ -79,8 +94,9 @@ void qrdma_mkey_release(struct qrdma_dev *dev, u32 key)
 int qrdma_mkey_create(struct qrdma_dev *dev, u32 key,
 		      const struct qrdma_mkc *mkc)
 {
-	return qrdma_command(dev, QRDMA_CMD_CREATE_MKEY, QRDMA_MKEY_INDEX(key),
-			     mkc, sizeof(*mkc));
+	return qrdma_create_object(dev, QRDMA_CMD_CREATE_MKEY,
+				   QRDMA_CMD_DESTROY_MKEY,
+				   QRDMA_MKEY_INDEX(key), mkc, sizeof(*mkc));
 }
 
 int qrdma_mkey_query(struct qrdma_dev *dev, u32 key, struct qrdma_mkc *mkc)

@@ -126,7 +126,8 @@ static int qrdma_segment_lend(struct qrdma_dev *dev, u32 index,
 							 segment->list_dma),
 	};
 
-	return qrdma_command(dev, QRDMA_CMD_ADD_SD, index, &sd, sizeof(sd));
+	return qrdma_create_object(dev, QRDMA_CMD_ADD_SD, QRDMA_CMD_REMOVE_SD,
+				   index, &sd, sizeof(sd));
 }
 
 /* Where PBLE @offset of the segment is, and all that follow in its 4 KiB. */

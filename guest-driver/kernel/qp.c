@@ -18,8 +18,8 @@ int qrdma_qp_start(struct qrdma_dev *dev, struct qrdma_qp_base *qp,
 				  &dev->next_qpn, GFP_KERNEL);
 	if (ret < 0)
 		return ret;
-	ret = qrdma_command(dev, QRDMA_CMD_CREATE_QP, qp->qpn, context,
-			    sizeof(*context));
+	ret = qrdma_create_object(dev, QRDMA_CMD_CREATE_QP, QRDMA_CMD_DESTROY_QP,
+				  qp->qpn, context, sizeof(*context));
 	if (ret) {
 		xa_erase_irq(&dev->qps, qp->qpn);
 		return ret;

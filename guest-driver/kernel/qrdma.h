@@ -239,9 +239,23 @@ static inline bool qrdma_device_dead(const struct qrdma_dev *dev)
 bool qrdma_device_check(struct qrdma_dev *dev);
 
 /*
+ * How long the card may take to answer, in jiffies: after that it is failed. A
+ * module parameter.
+ */
+unsigned long qrdma_answer_timeout(void);
+
+/*
+ * Create a card's object of a number that the driver holds to be free. A card
+ * that still has the one before, whose destruction it only claimed, is made to
+ * destroy it first: it refers to memory that is others' by now. Errors as
+ * qrdma_command().
+ */
+int qrdma_create_object(struct qrdma_dev *dev, u16 create, u16 destroy,
+			u32 number, const void *in, size_t in_length);
+/*
  * Destroy a card's object. There is no way back for the caller, who is about to
  * free what the card uses: if the card refuses, the device is failed, and with
- * it reset.
+ * it reset. An object that the card does not know is as good as destroyed.
  */
 void qrdma_destroy_object(struct qrdma_dev *dev, u16 opcode, u32 number);
 

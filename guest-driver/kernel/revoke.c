@@ -29,6 +29,7 @@ int qrdma_mr_disable(struct qrdma_mr *mr)
 		.context.flags = cpu_to_le32(QRDMA_MKEY_FREE),
 		.context.pd = cpu_to_le32(QRDMA_DRIVER_PD),
 	};
+	u16 status;
 	int ret;
 
 	mr->disabled = true;
@@ -36,8 +37,10 @@ int qrdma_mr_disable(struct qrdma_mr *mr)
 	if (!ret)
 		return 0;
 
-	if (!qrdma_command(dev, QRDMA_CMD_DESTROY_MKEY,
-			   QRDMA_MKEY_INDEX(mr->key), NULL, 0)) {
+	qrdma_command_status(dev, QRDMA_CMD_DESTROY_MKEY,
+			     QRDMA_MKEY_INDEX(mr->key), NULL, 0, NULL, 0,
+			     &status);
+	if (status == QRDMA_STATUS_OK || status == QRDMA_STATUS_NO_OBJECT) {
 		mr->live = false;
 		return 0;
 	}

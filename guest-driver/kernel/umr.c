@@ -26,8 +26,8 @@
 
 /* How often a waiting caller looks by itself, in case an interrupt got lost. */
 #define QRDMA_UMR_POLL		(HZ / 10)
-/* As for commands: a card that takes longer is dead. */
-#define QRDMA_UMR_TIMEOUT	(120 * HZ)
+/* How often it asks the card how far it is, and from when on. */
+#define QRDMA_UMR_ASK		HZ
 
 enum qrdma_umr_state {
 	QRDMA_UMR_ACTIVE,
@@ -45,6 +45,7 @@ enum qrdma_umr_outcome {
 /* A UMR that is outstanding; on its caller's stack. */
 struct qrdma_umr_request {
 	struct completion done;
+	u32 counter;			/* of its WQE */
 	enum qrdma_umr_outcome outcome;
 	u16 syndrome;
 };
@@ -97,14 +98,18 @@ static void qrdma_umr_begin_recovery(struct qrdma_umr_queue *umr)
 	queue_work(umr->workqueue, &umr->recover);
 }
 
-/* Under umr->lock. */
+/*
+ * Under umr->lock. The counter tells a request from one that had the slot before
+ * it, should the card complete that one twice.
+ */
 static void qrdma_umr_take_cqe(struct qrdma_umr_queue *umr,
 			       const struct qrdma_cqe *cqe)
 {
-	u32 slot = le32_to_cpu(cqe->wqe_counter) & (QRDMA_UMR_ENTRIES - 1);
+	u32 counter = le32_to_cpu(cqe->wqe_counter);
+	u32 slot = counter & (QRDMA_UMR_ENTRIES - 1);
 	u16 syndrome = le16_to_cpu(cqe->syndrome);
 
-	if (!umr->requests[slot]) {
+	if (!umr->requests[slot] || umr->requests[slot]->counter != counter) {
 		/* On a dead device all have been answered. */
 		if (umr->state != QRDMA_UMR_DEAD)
 			dev_warn_ratelimited(&umr->dev->pdev->dev,
@@ -132,15 +137,22 @@ static void qrdma_umr_take_cqe(struct qrdma_umr_queue *umr,
 	}
 }
 
-static void qrdma_umr_poll(struct qrdma_umr_queue *umr)
+/* Under umr->lock. */
+static void qrdma_umr_take_cqes(struct qrdma_umr_queue *umr)
 {
 	struct qrdma_cqe cqe;
-	unsigned long flags;
 
-	spin_lock_irqsave(&umr->lock, flags);
 	while (qrdma_kernel_qp_poll(&umr->qp, &cqe))
 		qrdma_umr_take_cqe(umr, &cqe);
 	qrdma_kernel_qp_arm(&umr->qp);
+}
+
+static void qrdma_umr_poll(struct qrdma_umr_queue *umr)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&umr->lock, flags);
+	qrdma_umr_take_cqes(umr);
 	spin_unlock_irqrestore(&umr->lock, flags);
 }
 
@@ -207,9 +219,10 @@ static void qrdma_umr_recover(struct work_struct *work)
 	}
 
 	spin_lock_irq(&umr->lock);
+	/* Counters begin again: no CQE of before may be left. */
+	qrdma_umr_take_cqes(umr);
 	if (umr->state == QRDMA_UMR_RECOVERING)
 		umr->state = QRDMA_UMR_ACTIVE;
-	qrdma_kernel_qp_arm(&umr->qp);
 	wake_up_all(&umr->changed);
 	spin_unlock_irq(&umr->lock);
 }
@@ -258,7 +271,8 @@ static bool qrdma_umr_post(struct qrdma_umr_queue *umr,
 		taken = false;
 	} else {
 		qrdma_umr_build(qrdma_kernel_qp_next_wqe(&umr->qp), what);
-		slot = qrdma_kernel_qp_post(&umr->qp) & (QRDMA_UMR_ENTRIES - 1);
+		request->counter = qrdma_kernel_qp_post(&umr->qp);
+		slot = request->counter & (QRDMA_UMR_ENTRIES - 1);
 		umr->requests[slot] = request;
 		umr->outstanding++;
 	}
@@ -266,17 +280,52 @@ static bool qrdma_umr_post(struct qrdma_umr_queue *umr,
 	return taken;
 }
 
-/* Wait for an answer. The device's death is an answer too. */
+/*
+ * Has the card consumed the WQE, or does its queue not run at all? Then the
+ * completion should be there. While the request is outstanding its counter is
+ * the queue's.
+ */
+static bool qrdma_umr_overdue(struct qrdma_umr_queue *umr,
+			      const struct qrdma_umr_request *request)
+{
+	struct qrdma_qpc context;
+
+	if (qrdma_command_query(umr->dev, QRDMA_CMD_QUERY_QP, umr->qp.base.qpn,
+				&context, sizeof(context)) ||
+	    context.type != QRDMA_QP_UMR)
+		return false;
+	if (context.state != QRDMA_QP_RTS && context.state != QRDMA_QP_ERROR)
+		return true;
+	return (s32)(le32_to_cpu(context.send_consumer) - request->counter) > 0;
+}
+
+/*
+ * Wait for an answer. The device's death is an answer too. It is failed when it
+ * does not answer for long, and soon when it says that it has: a completion that
+ * got lost does not come any more, and with it went what the queue could be
+ * recovered by. The card is asked twice, because a completion may come between
+ * the look at the CQ and the question.
+ */
 static void qrdma_umr_wait(struct qrdma_umr_queue *umr,
 			   struct qrdma_umr_request *request)
 {
-	unsigned long deadline = jiffies + QRDMA_UMR_TIMEOUT;
+	unsigned long begin = jiffies;
+	unsigned long ask = begin + QRDMA_UMR_ASK;
+	unsigned int overdue = 0;
 
 	while (!wait_for_completion_timeout(&request->done, QRDMA_UMR_POLL)) {
 		qrdma_umr_poll(umr);
-		if (qrdma_device_check(umr->dev) &&
-		    time_after(jiffies, deadline))
+		if (!qrdma_device_check(umr->dev))
+			continue;
+		if (time_after(jiffies, begin + qrdma_answer_timeout()))
 			qrdma_device_fail(umr->dev, "UMR timeout");
+		if (time_before(jiffies, ask))
+			continue;
+		ask = jiffies + QRDMA_UMR_ASK;
+		overdue = qrdma_umr_overdue(umr, request) ? overdue + 1 : 0;
+		if (overdue == 2)
+			qrdma_device_fail(umr->dev,
+					  "completion of a UMR got lost");
 	}
 }
 

@@ -27,6 +27,11 @@ static const Needs needs_of[] = {
         QRDMA_PBLE_READ | QRDMA_PBLE_WRITE },
 };
 
+const char *qrdma_access_kind_name(QrdmaAccessKind kind)
+{
+    return needs_of[kind].name;
+}
+
 /* What the context alone decides. */
 static enum qrdma_access_error check_context(const QrdmaMkey *mkey,
                                              const QrdmaAccessRequest *request)
@@ -186,18 +191,13 @@ static enum qrdma_access_error resolve(QrdmaEngine *engine, QrdmaMkey *mkey,
     return error;
 }
 
-QrdmaAccessResult qrdma_access_begin(QrdmaEngine *engine,
-                                     const QrdmaAccessRequest *request,
-                                     QrdmaAccess *out)
+/* Not inlined, so that what is seldom needed does not burden the rest. */
+static QrdmaAccessResult __attribute__((noinline))
+refuse(QrdmaEngine *engine, const QrdmaAccessRequest *request, QrdmaAccess *out,
+       QrdmaMkey *mkey)
 {
-    QrdmaMkey *mkey = qrdma_mkey_find(engine, QRDMA_MKEY_INDEX(request->key));
-
-    *out = (QrdmaAccess) { 0 };
-    out->error = resolve(engine, mkey, request, out);
-    if (out->error == QRDMA_ACCESS_OK) {
-        out->mkey = mkey;
-        out->epoch = qrdma_mkey_access_begun(mkey);
-        return QRDMA_ACCESS_GRANTED;
+    if (mkey && mkey->watch) {
+        qrdma_audit_refused(engine, request, out);
     }
     if (out->error == QRDMA_ACCESS_NOT_PRESENT &&
         (mkey->mkc.flags & QRDMA_MKEY_ON_DEMAND)) {
@@ -209,6 +209,23 @@ QrdmaAccessResult qrdma_access_begin(QrdmaEngine *engine,
                 needs_of[request->kind].name, request->key, request->address,
                 request->length, out->error);
     return QRDMA_ACCESS_REFUSED;
+}
+
+QrdmaAccessResult qrdma_access_begin(QrdmaEngine *engine,
+                                     const QrdmaAccessRequest *request,
+                                     QrdmaAccess *out)
+{
+    QrdmaMkey *mkey = qrdma_mkey_find(engine, QRDMA_MKEY_INDEX(request->key));
+
+    *out = (QrdmaAccess) { 0 };
+    out->error = resolve(engine, mkey, request, out);
+    if (out->error != QRDMA_ACCESS_OK) {
+        return refuse(engine, request, out, mkey);
+    }
+    out->mkey = mkey;
+    out->epoch = qrdma_mkey_access_begun(mkey);
+    return QRDMA_AUDITED(engine) ? qrdma_audit_granted(engine, request, out)
+                                 : QRDMA_ACCESS_GRANTED;
 }
 
 void qrdma_access_end(QrdmaEngine *engine, QrdmaAccess *access)

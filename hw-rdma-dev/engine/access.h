@@ -24,6 +24,9 @@ typedef enum QrdmaAccessKind {
     QRDMA_REMOTE_ATOMIC,        /* REMOTE_ATOMIC; PBLE_READ | PBLE_WRITE */
 } QrdmaAccessKind;
 
+/* "local read", "remote write", ... */
+const char *qrdma_access_kind_name(QrdmaAccessKind kind);
+
 typedef struct QrdmaAccessRequest {
     uint32_t key;
     uint32_t pd;                /* of the QP */
@@ -45,6 +48,9 @@ typedef struct QrdmaAccess {
     enum qrdma_access_error error;
     QrdmaMkey *mkey;            /* for qrdma_access_end() */
     unsigned epoch;
+    /* The audit's, of a watched mkey. */
+    bool found;                 /* something was wrong with it */
+    uint64_t begun;             /* virtual time, nanoseconds */
 } QrdmaAccess;
 
 /*

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "access.h"
+#include "audit.h"
 #include "byteorder.h"
 #include "command.h"
 #include "engine.h"
@@ -60,6 +61,8 @@ struct QrdmaEngine {
     QrdmaMkeys mkeys;
     QrdmaPbleCache pble_cache;
     uint64_t umr_random;            /* state; from umr_order_seed */
+    uint64_t changes;               /* UMRs and modifies begun, over resets */
+    QrdmaAudit *audit;              /* NULL: off */
     QrdmaQueues *queues;
     bool scheduled;                 /* qrdma_engine_run() is on its way */
 };

@@ -19,6 +19,7 @@ QrdmaEngine *qrdma_engine_new(const QrdmaHostOps *ops, void *opaque,
     engine->umr_random = config->umr_order_seed;
     qrdma_pble_cache_init(engine);
     engine->queues = qrdma_queues_new(engine);
+    qrdma_audit_init(engine);
     return engine;
 }
 
@@ -31,6 +32,7 @@ void qrdma_engine_reset(QrdmaEngine *engine)
     qrdma_registers_reset(engine);
     qrdma_queues_reset(engine);
     qrdma_command_reset(engine);
+    qrdma_audit_reset(engine);
     qrdma_mkey_reset(engine);
     qrdma_hmc_reset(engine);
     qrdma_gid_reset(engine);
@@ -47,6 +49,7 @@ void qrdma_engine_free(QrdmaEngine *engine)
         return;
     }
     qrdma_engine_reset(engine);
+    qrdma_audit_free(engine);
     qrdma_queues_free(engine);
     qrdma_pble_cache_free(engine);
     g_free(engine);

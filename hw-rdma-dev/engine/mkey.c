@@ -117,12 +117,6 @@ bool qrdma_mkey_fence(QrdmaMkey *mkey, bool *begun)
     return !mkey->fencing;
 }
 
-unsigned qrdma_mkey_access_begun(QrdmaMkey *mkey)
-{
-    mkey->in_flight[mkey->epoch]++;
-    return mkey->epoch;
-}
-
 void qrdma_mkey_access_ended(QrdmaEngine *engine, QrdmaMkey *mkey,
                              unsigned epoch)
 {
@@ -160,7 +154,9 @@ enum qrdma_status qrdma_cmd_create_mkey(QrdmaEngine *engine,
     if (!is_valid_index(call->number)) {
         return QRDMA_STATUS_BAD_NUMBER;
     }
-    if (qrdma_mkey_find(engine, call->number)) {
+    mkey = qrdma_mkey_find(engine, call->number);
+    if (mkey) {
+        qrdma_audit_index_reused(engine, mkey);
         return QRDMA_STATUS_IN_USE;
     }
     status = qrdma_mkc_check_reserved(call->input);
@@ -181,6 +177,7 @@ enum qrdma_status qrdma_cmd_create_mkey(QrdmaEngine *engine,
     mkey->mkc = mkc;
     qrdma_pble_cache_forget(engine, mkey);
     insert_mkey(engine, mkey);
+    qrdma_audit_created(engine, mkey);
     return QRDMA_STATUS_OK;
 }
 
@@ -263,6 +260,7 @@ enum qrdma_status qrdma_cmd_destroy_mkey(QrdmaEngine *engine,
     if (mkey->fencing) {
         return QRDMA_COMMAND_WAIT;
     }
+    qrdma_audit_destroyed(engine, mkey, true);
     take_out_mkey(engine, mkey);
     qrdma_mkey_unclaim(engine, mkey);
     qrdma_hmc_release(engine, mkey->mkc.pble_index,
@@ -280,6 +278,7 @@ enum qrdma_status qrdma_cmd_invalidate(QrdmaEngine *engine,
 
     if (status == QRDMA_STATUS_OK) {
         qrdma_pble_cache_forget(engine, mkey);
+        qrdma_audit_invalidated(engine, mkey);
     }
     return status;
 }

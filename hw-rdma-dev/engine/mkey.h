@@ -14,6 +14,8 @@
 #define QRDMA_MKEY_CHUNK 1024
 #define QRDMA_MKEY_CHUNKS (QRDMA_MAX_MKEYS / QRDMA_MKEY_CHUNK)
 
+typedef struct QrdmaAuditWatch QrdmaAuditWatch;
+
 typedef struct QrdmaMkey {
     uint32_t index;
     QrdmaMkc mkc;
@@ -40,6 +42,8 @@ typedef struct QrdmaMkey {
     bool fencing;               /* owner waits for accesses to end */
     bool dying;                 /* being destroyed: every access is refused */
     GSList *waiters;            /* QPNs, or QRDMA_OWNER_COMMAND */
+
+    QrdmaAuditWatch *watch;     /* audit.h; NULL: not watched */
 } QrdmaMkey;
 
 /* The owner is a command. No QPN has this value. */
@@ -76,7 +80,12 @@ void qrdma_mkey_unclaim(QrdmaEngine *engine, QrdmaMkey *mkey);
 bool qrdma_mkey_fence(QrdmaMkey *mkey, bool *begun);
 
 /* For access.c: an access has begun or ended. */
-unsigned qrdma_mkey_access_begun(QrdmaMkey *mkey);
+static inline unsigned qrdma_mkey_access_begun(QrdmaMkey *mkey)
+{
+    mkey->in_flight[mkey->epoch]++;
+    return mkey->epoch;
+}
+
 void qrdma_mkey_access_ended(QrdmaEngine *engine, QrdmaMkey *mkey,
                              unsigned epoch);
 

@@ -8,13 +8,6 @@
 /* Status bits that stay until they are written with 1. */
 #define STATUS_STICKY (QRDMA_CARD_EVENT_LOST | QRDMA_CARD_DOORBELL_ERROR)
 
-typedef struct RegisterType {
-    uint32_t offset;
-    uint32_t bytes;                     /* 4 or 8 */
-    uint64_t (*read)(QrdmaEngine *engine);          /* NULL: zero */
-    void (*write)(QrdmaEngine *engine, uint64_t value); /* NULL: ignored */
-} RegisterType;
-
 static uint64_t read_id(QrdmaEngine *engine)
 {
     return QRDMA_ID;
@@ -136,7 +129,8 @@ static uint64_t read_mac(QrdmaEngine *engine)
 
 static uint64_t read_diagnostic_caps(QrdmaEngine *engine)
 {
-    return engine->config.diagnostics ? QRDMA_DIAGNOSTIC_UMR_FAIL : 0;
+    return (engine->config.diagnostics ? QRDMA_DIAGNOSTIC_UMR_FAIL : 0) |
+           (engine->config.audit ? QRDMA_DIAGNOSTIC_AUDIT : 0);
 }
 
 static uint64_t read_umr_fail(QrdmaEngine *engine)
@@ -153,7 +147,7 @@ static void write_umr_fail(QrdmaEngine *engine, uint64_t value)
     }
 }
 
-static const RegisterType register_types[] = {
+static const QrdmaRegisterType register_types[] = {
     { QRDMA_REG_ID, 4, read_id, NULL },
     { QRDMA_REG_ABI_VERSION, 4, read_abi_version, NULL },
     { QRDMA_REG_CAPABILITIES, 8, read_capabilities, NULL },
@@ -171,11 +165,20 @@ static const RegisterType register_types[] = {
     { QRDMA_REG_DIAGNOSTIC_UMR_FAIL, 4, read_umr_fail, write_umr_fail },
 };
 
-/* The register that an access of this offset and size may touch, or NULL. */
-static const RegisterType *find_register(uint64_t offset, unsigned size)
+static const QrdmaRegisterWindow main_window = {
+    register_types, G_N_ELEMENTS(register_types),
+};
+
+static const QrdmaRegisterWindow *const windows[] = {
+    &main_window,
+    &qrdma_audit_window,
+};
+
+static const QrdmaRegisterType *find_in_window(const QrdmaRegisterWindow *window,
+                                               uint64_t offset, unsigned size)
 {
-    for (unsigned i = 0; i < G_N_ELEMENTS(register_types); i++) {
-        const RegisterType *type = &register_types[i];
+    for (unsigned i = 0; i < window->count; i++) {
+        const QrdmaRegisterType *type = &window->types[i];
         bool whole = offset == type->offset && size == type->bytes;
         bool half = type->bytes == 8 && size == 4 &&
                     (offset == type->offset || offset == type->offset + 4);
@@ -187,7 +190,24 @@ static const RegisterType *find_register(uint64_t offset, unsigned size)
     return NULL;
 }
 
-static uint64_t read_whole(QrdmaEngine *engine, const RegisterType *type)
+/* The register that an access of this offset and size may touch, or NULL. */
+static const QrdmaRegisterType *find_register(const QrdmaEngine *engine,
+                                              uint64_t offset, unsigned size)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(windows); i++) {
+        const QrdmaRegisterType *type = NULL;
+
+        if (!windows[i]->is_there || windows[i]->is_there(engine)) {
+            type = find_in_window(windows[i], offset, size);
+        }
+        if (type) {
+            return type;
+        }
+    }
+    return NULL;
+}
+
+static uint64_t read_whole(QrdmaEngine *engine, const QrdmaRegisterType *type)
 {
     return type->read ? type->read(engine) : 0;
 }
@@ -195,7 +215,7 @@ static uint64_t read_whole(QrdmaEngine *engine, const RegisterType *type)
 uint64_t qrdma_engine_register_read(QrdmaEngine *engine, uint64_t offset,
                                     unsigned size)
 {
-    const RegisterType *type = find_register(offset, size);
+    const QrdmaRegisterType *type = find_register(engine, offset, size);
     uint64_t value;
 
     if (!type) {
@@ -208,7 +228,7 @@ uint64_t qrdma_engine_register_read(QrdmaEngine *engine, uint64_t offset,
 void qrdma_engine_register_write(QrdmaEngine *engine, uint64_t offset,
                                  uint64_t value, unsigned size)
 {
-    const RegisterType *type = find_register(offset, size);
+    const QrdmaRegisterType *type = find_register(engine, offset, size);
 
     if (!type || !type->write) {
         qrdma_guest_error(engine, "register write of %u bytes at 0x%" PRIx64

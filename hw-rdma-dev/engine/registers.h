@@ -21,6 +21,22 @@ typedef struct QrdmaRegisters {
     uint16_t umr_refuse;
 } QrdmaRegisters;
 
+typedef struct QrdmaRegisterType {
+    uint32_t offset;
+    uint32_t bytes;                     /* 4 or 8 */
+    uint64_t (*read)(QrdmaEngine *engine);          /* NULL: zero */
+    void (*write)(QrdmaEngine *engine, uint64_t value); /* NULL: ignored */
+} QrdmaRegisterType;
+
+/* Registers that are there, or not, as a whole. */
+typedef struct QrdmaRegisterWindow {
+    const QrdmaRegisterType *types;
+    unsigned count;
+    bool (*is_there)(const QrdmaEngine *engine);    /* NULL: always */
+} QrdmaRegisterWindow;
+
+extern const QrdmaRegisterWindow qrdma_audit_window;    /* registers-audit.c */
+
 void qrdma_registers_reset(QrdmaEngine *engine);
 
 /* Set W1C bits of QRDMA_REG_STATUS: EVENT_LOST or DOORBELL_ERROR. */

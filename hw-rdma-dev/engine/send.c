@@ -384,6 +384,14 @@ static void advance(QrdmaQp *qp, const QrdmaPacket *packet)
     }
 }
 
+/* The last moment at which the access has to be right. */
+static void audit_side(QrdmaEngine *engine, QrdmaSide *side)
+{
+    if (side->held && side->access.mkey->watch) {
+        qrdma_audit_moving(engine, &side->request, &side->access);
+    }
+}
+
 /* False: the bus refused, and the QP has failed. */
 static bool arrive(QrdmaEngine *engine, QrdmaQp *qp)
 {
@@ -391,6 +399,10 @@ static bool arrive(QrdmaEngine *engine, QrdmaQp *qp)
     QrdmaSide *failed = &packet->destination;
     bool good;
 
+    if (QRDMA_AUDITED(engine)) {
+        audit_side(engine, &packet->source);
+        audit_side(engine, &packet->destination);
+    }
     if (packet->is_atomic) {
         good = qrdma_packet_atomic(engine, packet, &qp->outgoing.request,
                                    qp->outgoing.result);

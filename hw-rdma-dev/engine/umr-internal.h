@@ -29,6 +29,8 @@ struct QrdmaUmr {
     UmrPhase phase;
     bool counted;               /* the diagnostic window has seen it */
     bool fence_begun;
+    bool held;                  /* done when its completion was long ago */
+    uint64_t change;            /* its number, from when it begins to change */
 
     /* What is asked for. */
     union {

@@ -88,6 +88,7 @@ static void apply_context(QrdmaEngine *engine, QrdmaUmr *umr)
 {
     qrdma_mkc_merge(&umr->mkey->mkc, &umr->fields, umr->mask);
     qrdma_pble_cache_forget(engine, umr->mkey);
+    qrdma_audit_context(engine, umr);
 }
 
 /*
@@ -147,6 +148,7 @@ static bool change(QrdmaEngine *engine, QrdmaUmr *umr, unsigned budget)
                 return false;
             }
             engine->counters.umr_table_bytes += run * QRDMA_TABLE_UNIT;
+            qrdma_audit_units(engine, umr, item, run);
         }
         umr->next += run;
         budget -= run;
@@ -234,6 +236,7 @@ static QrdmaUmrProgress begin(QrdmaEngine *engine, QrdmaUmr *umr,
         return finish(engine, umr, *status);
     }
     plan(engine, umr);
+    umr->change = ++engine->changes;
     umr->phase = UMR_CHANGING;
     return QRDMA_UMR_MORE;
 }
@@ -262,6 +265,7 @@ QrdmaUmrProgress qrdma_umr_step(QrdmaEngine *engine, QrdmaUmr *umr,
     if (!qrdma_mkey_fence(umr->mkey, &umr->fence_begun)) {
         return QRDMA_UMR_WAIT;
     }
+    qrdma_audit_completed(engine, umr, true);
     return finish(engine, umr, QRDMA_STATUS_OK);
 }
 

@@ -227,6 +227,7 @@ static Change change_new(const Scenario *scenario, uint64_t seed)
     Change change = { .scenario = scenario, .stride = 1 };
 
     config.umr_order_seed = seed;
+    config.audit = true;
     change.card = card_new(&config);
     card_add_paged_sd(change.card, 0);
     change.mkc = region_mkc(scenario->start, scenario->length,
@@ -265,6 +266,20 @@ static void set_stride(Change *change)
     change->stride = pages > 4096 ? 61 : 1;
 }
 
+/* The card's own audit comes to the same end as the looks at all pages. */
+static void assert_audit(Change *change, bool torn)
+{
+    QrdmaAuditTotals totals = qrdma_engine_audit_totals(change->card->engine);
+
+    g_assert_cmpint(totals.torn_bytes > 0, ==, torn);
+    g_assert_cmpint(totals.torn_accesses > 0, ==, torn);
+    g_assert_cmpuint(totals.widened_bytes + totals.stale_bytes +
+                     totals.revoked_accesses + totals.stray_accesses +
+                     totals.unwatched + totals.unjudged, ==, 0);
+    g_assert_cmpint(qrdma_engine_audit_finding(change->card->engine, 0) != NULL,
+                    ==, torn);
+}
+
 static void run_rightly(const Scenario *scenario, uint64_t seed)
 {
     Change change = change_new(scenario, seed);
@@ -283,6 +298,7 @@ static void run_rightly(const Scenario *scenario, uint64_t seed)
         }
     }
     assert_all(&change, true);
+    assert_audit(&change, false);
     card_free(change.card);
 }
 
@@ -366,6 +382,8 @@ static void test_single_umr_is_torn(void)
         umr(&change, &request);
         g_assert_cmpuint(change.total.torn, >, 0);
         assert_all(&change, true);
+        g_test_message("seed %" PRIu64, seed);
+        assert_audit(&change, true);
         card_free(change.card);
     }
 }

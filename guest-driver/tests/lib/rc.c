@@ -233,6 +233,38 @@ void rc_wait_access_errors(struct rc_device *device, uint64_t count)
 	pthread_mutex_unlock(&device->lock);
 }
 
+uint64_t rc_fatal_events(struct rc_device *device)
+{
+	uint64_t count;
+
+	pthread_mutex_lock(&device->lock);
+	count = device->fatal_events;
+	pthread_mutex_unlock(&device->lock);
+	return count;
+}
+
+uint64_t rc_wait_fatal(struct rc_device *device)
+{
+	uint64_t count;
+
+	pthread_mutex_lock(&device->lock);
+	while (!device->fatal_events)
+		pthread_cond_wait(&device->changed, &device->lock);
+	count = device->fatal_events;
+	pthread_mutex_unlock(&device->lock);
+	return count;
+}
+
+uint64_t rc_other_events(struct rc_device *device)
+{
+	uint64_t count;
+
+	pthread_mutex_lock(&device->lock);
+	count = device->other_events;
+	pthread_mutex_unlock(&device->lock);
+	return count;
+}
+
 /* ---------------------------------------------------------------- pairs */
 
 static struct ibv_qp *create_qp(struct rc_device *device, struct ibv_cq *cq)
@@ -416,8 +448,8 @@ static void wait_completion(struct rc_pair *pair, struct ibv_wc *wc)
 	}
 }
 
-enum ibv_wc_status rc_execute(struct rc_pair *pair,
-			      const struct rc_access *access)
+/* Its wr_id. */
+static uint64_t post(struct rc_pair *pair, const struct rc_access *access)
 {
 	struct ibv_sge sge = {
 		.addr = access->local,
@@ -436,15 +468,49 @@ enum ibv_wc_status rc_execute(struct rc_pair *pair,
 		},
 	};
 	struct ibv_send_wr *bad;
-	struct ibv_wc wc;
 	int ret = ibv_post_send(pair->requester, &wr, &bad);
 
 	if (ret)
 		tap_bail("ibv_post_send: %s", strerror(ret));
+	return wr.wr_id;
+}
+
+void rc_post(struct rc_pair *pair, const struct rc_access *access)
+{
+	post(pair, access);
+}
+
+bool rc_poll(struct rc_pair *pair, enum ibv_wc_status *status)
+{
+	struct ibv_wc wc;
+
+	if (!poll_once(pair, &wc))
+		return false;
+	*status = wc.status;
+	return true;
+}
+
+bool rc_poll_for(struct rc_pair *pair, unsigned int milliseconds,
+		 enum ibv_wc_status *status)
+{
+	while (milliseconds--) {
+		if (rc_poll(pair, status))
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
+enum ibv_wc_status rc_execute(struct rc_pair *pair,
+			      const struct rc_access *access)
+{
+	uint64_t id = post(pair, access);
+	struct ibv_wc wc;
+
 	wait_completion(pair, &wc);
-	if (wc.wr_id != wr.wr_id)
+	if (wc.wr_id != id)
 		tap_bail("completion of request %llu came instead of %llu",
 			 (unsigned long long)wc.wr_id,
-			 (unsigned long long)wr.wr_id);
+			 (unsigned long long)id);
 	return wc.status;
 }

@@ -44,6 +44,10 @@ void rc_close(struct rc_device *device);
 uint64_t rc_access_errors(struct rc_device *device);
 /* Waits until access_errors is at least @count. */
 void rc_wait_access_errors(struct rc_device *device, uint64_t count);
+uint64_t rc_fatal_events(struct rc_device *device);
+/* Waits for the first one; their number. */
+uint64_t rc_wait_fatal(struct rc_device *device);
+uint64_t rc_other_events(struct rc_device *device);
 
 struct rc_pair {
 	struct rc_device *device;
@@ -70,6 +74,13 @@ struct rc_access {
 	uint32_t length;
 };
 
+/* A signaled work request; its completion is fetched by rc_poll(). */
+void rc_post(struct rc_pair *pair, const struct rc_access *access);
+/* The next completion, if there is one. */
+bool rc_poll(struct rc_pair *pair, enum ibv_wc_status *status);
+/* The same within @milliseconds; the CQ is polled, not waited for. */
+bool rc_poll_for(struct rc_pair *pair, unsigned int milliseconds,
+		 enum ibv_wc_status *status);
 /* One work request and its completion. Does not recover after an error. */
 enum ibv_wc_status rc_execute(struct rc_pair *pair,
 			      const struct rc_access *access);

@@ -134,6 +134,10 @@ static struct attempt next_attempt(struct lane *lane)
 	};
 	uint64_t i;
 
+	if (region->read_only)
+		attempt.kind = attempt.kind == REMOTE_WRITE ? REMOTE_READ :
+			       attempt.kind == LOCAL_WRITE ? LOCAL_READ :
+							     attempt.kind;
 	if (attempt.span > lane->pages)
 		attempt.span = lane->pages;
 	attempt.page = lane->first +

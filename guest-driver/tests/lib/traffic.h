@@ -24,6 +24,11 @@ struct region {
 	 * words of this seed are right as well. 0: no doubt.
 	 */
 	uint64_t *doubt;
+	/*
+	 * Only reads from here on: a map that is wrong on purpose is not to lead
+	 * writes astray. Changed while the traffic is paused.
+	 */
+	bool read_only;
 };
 
 /* All pages hold stamps of @seed. */

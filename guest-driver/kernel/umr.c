@@ -324,8 +324,7 @@ static void qrdma_umr_wait(struct qrdma_umr_queue *umr,
 		ask = jiffies + QRDMA_UMR_ASK;
 		overdue = qrdma_umr_overdue(umr, request) ? overdue + 1 : 0;
 		if (overdue == 2)
-			qrdma_device_fail(umr->dev,
-					  "completion of a UMR got lost");
+			qrdma_device_fail(umr->dev, "UMR without completion");
 	}
 }
 

@@ -18,6 +18,8 @@
 #include "tap.h"
 
 #define SIZE		(2 * MIB)
+#define LARGE		(64 * MIB)
+#define REGIONS		40
 #define IOVA		0x780000000000ull
 #define SEED		0x5eed
 #define SHORT		(200 * MILLISECONDS)
@@ -486,6 +488,65 @@ static void resumes(struct bench *bench)
 	check_alive("resume", bench->device);
 }
 
+/* ------------------------------------------------------------- PBLE space */
+
+/*
+ * Regions whose tables together need three segments of PBLE space: 16384 entries
+ * each. Returns the errno of those that failed, once each.
+ */
+static int fill(struct bench *bench, int fd, struct ibv_mr *mrs[REGIONS],
+		unsigned int *failed)
+{
+	int error = 0;
+
+	*failed = 0;
+	for (unsigned int i = 0; i < REGIONS;) {
+		mrs[i] = register_dmabuf(bench->device, fd, 0, LARGE,
+					 IOVA + i * GIB, true);
+		if (mrs[i]) {
+			i++;
+			continue;
+		}
+		error = rc_errno(mrs[i]);
+		if (++*failed > REGIONS)
+			tap_bail("regions fail again and again: %s",
+				 strerror(error));
+	}
+	return error;
+}
+
+static void empty(struct ibv_mr *mrs[REGIONS])
+{
+	for (unsigned int i = 0; i < REGIONS; i++)
+		deregister("segments", mrs[i]);
+}
+
+static void segments(struct bench *bench)
+{
+	int error, fd = exporter_create(LARGE, LAYOUT(2M));
+	struct ibv_mr *mrs[REGIONS];
+	unsigned int failed;
+
+	tap_step("fail segment");
+	arm(QRDMA_FAULT_FAIL, QRDMA_CMD_ADD_SD, 0, 0);
+	error = fill(bench, fd, mrs, &failed);
+	tap_ok(error == EREMOTEIO && failed == 1,
+	       "fail segment: one registration of %u fails, with %s", REGIONS,
+	       strerror(error));
+
+	/* Spare segments are given back; the card keeps one. */
+	tap_step("drop segment's end");
+	arm(QRDMA_FAULT_DROP, QRDMA_CMD_REMOVE_SD, 0, 0);
+	empty(mrs);
+	diagnostic_wait_fired(1);
+	fill(bench, fd, mrs, &failed);
+	tap_ok(!failed,
+	       "drop segment's end: the segment can be had again");
+	empty(mrs);
+	close(fd);
+	check_alive("segments", bench->device);
+}
+
 /* ----------------------------------------------------------- what kills it */
 
 static struct rc_device *deadly(struct rc_device *device)
@@ -580,6 +641,7 @@ int main(void)
 	swapped(&bench);
 	dropped_modify(&bench);
 	resumes(&bench);
+	segments(&bench);
 	diagnostic_clear();
 	bench_end(&bench);
 	check_works("commands", device);

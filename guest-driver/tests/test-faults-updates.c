@@ -295,7 +295,7 @@ static void storm(struct bench *bench, const struct storm *storm)
 		changes += workers[i].changes;
 		errors += workers[i].errors;
 	}
-	tap_figures("case=%s changes=%u errnos=%u", "storm", changes, errors);
+	tap_figures("changes=%u errnos=%u", changes, errors);
 	tap_ok(errors == (storm->refuse ? ROUNDS : 0) &&
 	       !rc_fatal_events(bench->device),
 	       "%s: %u changes by %u threads, as many errnos as refusals",
@@ -509,7 +509,7 @@ static struct rc_device *die(struct rc_device *device,
 	error = allow_remote(bench.mr, false);
 	next = allow_remote(bench.mr, true);
 	clock_gettime(CLOCK_MONOTONIC, &end);
-	tap_figures("case=deadly seconds=%ld", end.tv_sec - begin.tv_sec);
+	tap_figures("seconds=%ld", end.tv_sec - begin.tv_sec);
 	tap_ok(error == deadly->error && next == EIO &&
 	       end.tv_sec - begin.tv_sec < SOON,
 	       "%s: %s, then %s, within %u seconds", deadly->name,

@@ -19,7 +19,7 @@ static bool shell(const char *commands)
 {
 	char line[200];
 
-	snprintf(line, sizeof(line), ". /qrdma/functions; %s >/dev/null",
+	snprintf(line, sizeof(line), ". /qrdma/functions; %s >/dev/null 2>&1",
 		 commands);
 	return system(line) == 0;
 }

@@ -31,7 +31,7 @@
 
 /* Where the pages are: neither place is aligned to the covering size. */
 #define SMALL_MEMORY 0x100000000ull
-#define LARGE_MEMORY 0x200200000ull
+#define LARGE_MEMORY 0x200400000ull
 
 typedef struct WrongOrder {
     const char *name;

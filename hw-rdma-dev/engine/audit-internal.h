@@ -47,7 +47,6 @@ typedef struct AuditPiece {
     QrdmaAuditAnswer answer;    /* of its first byte */
     uint32_t change;            /* index in the window */
     bool is_old;                /* same answer as before the window */
-    bool asked;                 /* and it is what the driver asked for */
 } AuditPiece;
 
 /* An access in a window, granted with an answer that is not the old one. */
@@ -105,13 +104,6 @@ void audit_window_change(QrdmaEngine *engine, QrdmaAuditWatch *watch,
                          const QrdmaUmr *umr, bool is_context, char *text);
 void audit_window_note(QrdmaEngine *engine, QrdmaAuditWatch *watch,
                        uint64_t address, uint64_t length);
-
-/*
- * The change has completed, in a card that is not as the driver wants it: which
- * of its pieces are as in `wish`?
- */
-void audit_window_compare(AuditWindow *window, uint64_t change,
-                          const QrdmaAuditMap *wish);
 void audit_window_note_access(QrdmaEngine *engine, AuditWindow *window,
                               const AuditAccess *access);
 

@@ -3,8 +3,8 @@
  *
  * A byte may have shown its old answer, its new one, or nothing. Where the window
  * ended with nothing there is no new answer to compare with: then the last one
- * that a byte showed, and was asked to show, stands for it, since the map was on
- * its way to something when the region was taken away.
+ * that a byte showed stands for it, since the map was on its way to something
+ * when the region was taken away.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -121,8 +121,7 @@ static void collect_last(Judgement *judgement)
     for (guint i = pieces->len; i-- > 0;) {
         const AuditPiece *piece = &g_array_index(pieces, AuditPiece, i);
 
-        if (piece->asked && !piece->is_old &&
-            !qrdma_answer_absent(piece->answer) &&
+        if (!piece->is_old && !qrdma_answer_absent(piece->answer) &&
             !qrdma_answer_malformed(piece->answer)) {
             add_last(judgement, piece);
         }

@@ -82,7 +82,6 @@ void audit_window_change(QrdmaEngine *engine, QrdmaAuditWatch *watch,
 static bool extends(const AuditPiece *last, const AuditPiece *piece)
 {
     return last->change == piece->change && last->is_old == piece->is_old &&
-           last->asked == piece->asked &&
            last->address + last->length == piece->address &&
            qrdma_answer_same(qrdma_answer_at(last->answer, last->length),
                              piece->answer);
@@ -123,31 +122,11 @@ void audit_window_note(QrdmaEngine *engine, QrdmaAuditWatch *watch,
             .change = window->changes->len - 1,
             .is_old = !qrdma_answer_absent(answer) &&
                       qrdma_answer_same(answer, old),
-            /* With a wish that is known when the change completes. */
-            .asked = !watch->wish,
         };
 
         append(engine, window, &piece);
         address += piece.length;
         length -= piece.length;
-    }
-}
-
-void audit_window_compare(AuditWindow *window, uint64_t change,
-                          const QrdmaAuditMap *wish)
-{
-    for (guint i = window->pieces->len; i-- > 0;) {
-        AuditPiece *piece = &g_array_index(window->pieces, AuditPiece, i);
-        QrdmaAuditAnswer wished;
-        uint64_t run;
-
-        if (g_array_index(window->changes, AuditChange,
-                          piece->change).number != change) {
-            return;
-        }
-        wished = qrdma_audit_map_answer(wish, piece->address, &run);
-        piece->asked = run >= piece->length &&
-                       qrdma_answer_same(wished, piece->answer);
     }
 }
 

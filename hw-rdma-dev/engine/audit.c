@@ -462,9 +462,6 @@ void qrdma_audit_completed(QrdmaEngine *engine, const QrdmaUmr *umr, bool done)
     if (watch->wish) {
         apply_to_wish(watch, umr);
         note_completed(watch, umr);
-        if (watch->window) {
-            audit_window_compare(watch->window, umr->change, watch->wish);
-        }
     }
     settle(engine, watch);
 }

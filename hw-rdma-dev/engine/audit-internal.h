@@ -15,6 +15,8 @@
 #define AUDIT_MAX_PIECES (1u << 20)
 #define AUDIT_MAX_CHANGES (1u << 16)
 #define AUDIT_MAX_ACCESSES (1u << 16)
+/* After so many changes in a window, the slices of a UMR are told as one. */
+#define AUDIT_MAX_SLICES 1024u
 /* Entries of all watched tables together. */
 #define AUDIT_TOTAL_ENTRIES (1u << 23)
 
@@ -32,6 +34,7 @@ typedef struct AuditChange {
     uint64_t time;
     uint32_t qpn;               /* 0: a command */
     bool is_context;
+    uint32_t slice;             /* of the UMR: accesses fall in between */
     char *text;
     /* Who was let in afterwards; present: whether there was anything. */
     uint8_t variant;
@@ -75,6 +78,7 @@ struct QrdmaAuditWatch {
     QrdmaAuditMap *wish;
     AuditWindow *window;        /* NULL: settled */
     bool check_stale;           /* now or wish has changed since the last look */
+    uint64_t silent;            /* the last change told that showed nothing */
     /* The last change that completed. */
     uint64_t completed_number;
     char *completed_text;
@@ -98,7 +102,7 @@ void audit_window_free(AuditWindow *window);
 
 /*
  * A change has begun to show; audit_window_note() then says where. Units of one
- * UMR are one change.
+ * slice of a UMR are one change.
  */
 void audit_window_change(QrdmaEngine *engine, QrdmaAuditWatch *watch,
                          const QrdmaUmr *umr, bool is_context, char *text);

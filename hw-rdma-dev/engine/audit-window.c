@@ -56,6 +56,7 @@ void audit_window_change(QrdmaEngine *engine, QrdmaAuditWatch *watch,
         .time = audit_now(engine),
         .qpn = qrdma_umr_is_command(umr) ? 0 : umr->number,
         .is_context = is_context,
+        .slice = umr->next / QRDMA_UMR_SLICE,
         .text = text,
         .variant = mkc->variant,
         .pd = mkc->pd,
@@ -65,7 +66,8 @@ void audit_window_change(QrdmaEngine *engine, QrdmaAuditWatch *watch,
 
     window->maps++;
     if (last && last->number == change.number && !is_context &&
-        !last->is_context) {
+        !last->is_context && (last->slice == change.slice ||
+                              window->changes->len >= AUDIT_MAX_SLICES)) {
         last->present |= change.present;
         g_free(text);
         return;

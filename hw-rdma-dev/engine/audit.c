@@ -328,6 +328,32 @@ static void note_unit(QrdmaEngine *engine, QrdmaAuditWatch *watch,
 }
 
 /*
+ * A change of what nobody can reach, as the first steps to fill an empty table:
+ * no map is different for it, but the timeline lacked it. Told once.
+ */
+static void tell_silent_change(QrdmaEngine *engine, QrdmaAuditWatch *watch,
+                               const QrdmaUmr *umr, char *text)
+{
+    QrdmaTimelineRecord record = {
+        .kind = QRDMA_TIMELINE_CHANGE,
+        .key = watch->key,
+        .qpn = qrdma_umr_is_command(umr) ? 0 : umr->number,
+        .begin = audit_now(engine),
+        .end = audit_now(engine),
+        .address = watch->now.mkc.start,
+        .length = watch->now.mkc.length,
+        .change = umr->change,
+        .text = text,
+    };
+
+    if (watch->silent != umr->change) {
+        watch->silent = umr->change;
+        audit_timeline(engine, &record);
+    }
+    g_free(text);
+}
+
+/*
  * Units that become visible together are one map: no access falls in between.
  * The change is noted before its units, with the map as it is after the last.
  */
@@ -358,6 +384,9 @@ void qrdma_audit_units(QrdmaEngine *engine, const QrdmaUmr *umr, uint32_t first,
                               QRDMA_PBLES_PER_UNIT, pbles);
     }
     if (!shows) {
+        if (engine->ops->timeline) {
+            tell_silent_change(engine, watch, umr, audit_describe_units(umr));
+        }
         return;
     }
     audit_window_change(engine, watch, umr, false, audit_describe_units(umr));
@@ -408,6 +437,10 @@ void qrdma_audit_context(QrdmaEngine *engine, const QrdmaUmr *umr)
     watch->key = umr->mkey->index << 8 | watch->now.mkc.variant;
     if (qrdma_audit_map_is_empty(&before) &&
         qrdma_audit_map_is_empty(&watch->now)) {
+        if (engine->ops->timeline) {
+            tell_silent_change(engine, watch, umr,
+                               audit_describe_context(umr, &before.mkc));
+        }
         return;
     }
     if (!watch->window) {

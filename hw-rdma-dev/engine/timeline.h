@@ -6,7 +6,9 @@
  * the region is whole (every byte present) or empty. Only then can be said which
  * answers were new and which torn, so the records of a window come at its end,
  * with the times at which the changes were made: WINDOW first, its CHANGEs in
- * order after it. ACCESS records come when the access ends.
+ * order after it. A change of entries or fields that nobody can reach belongs to
+ * no window: its CHANGE has no intervals and comes at once. ACCESS records come
+ * when the access ends.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */

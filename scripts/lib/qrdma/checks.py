@@ -58,7 +58,7 @@ def number(text: str) -> Value:
 
 
 def judge(result: Result) -> Verdict:
-    """The verdict over a program: its TAP, its status, the console and the machine."""
+    """The verdict over a program: its TAP, its status, console, machine and audit."""
     reader = _Reader()
     for line in result.output:
         reader.line(line)
@@ -69,7 +69,17 @@ def judge(result: Result) -> Verdict:
         problems.append(f"the program ended with status {result.status}")
     if result.console:
         problems.append("the kernel reported a problem on its console")
+    problems += audit_problems(result)
     return Verdict(reader.checks, problems, reader.skip_reason)
+
+
+def audit_problems(result: Result) -> list[str]:
+    """What the audit found, or why it could not be asked."""
+    if result.audit_trouble is not None:
+        return [result.audit_trouble]
+    if result.audit is None or result.program.makes_findings:
+        return []
+    return result.audit.problems()
 
 
 class _Reader:

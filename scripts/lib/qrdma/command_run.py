@@ -7,13 +7,16 @@ import argparse
 import re
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
-from . import build_kernel, build_qemu, build_rdma, checks, report, stages, trees
+from . import (build_kernel, build_qemu, build_rdma, checks, files, picture, report, stages,
+               trees)
 from .errors import Failure, run_main
 from .flows import FLOWS, Flow
 from .guest import SETUP, Observer, Result, Session
 from .locking import cache_lock
+from .machine import Machine
 from .progress import elapsed
 
 
@@ -73,6 +76,10 @@ def parser() -> argparse.ArgumentParser:
                         help="write the report to FILE as JSON, too")
     result.add_argument("--verbose", action="store_true",
                         help="report every check with its figures, not only what failed")
+    result.add_argument("--picture", metavar="DIR", type=Path,
+                        help="write a picture a flow of what became of a key, DIR/FLOW.png, and "
+                             "all that became of any, DIR/FLOW.json (Perfetto opens it); boots a "
+                             "machine a flow")
     trees.add_options(result)
     return result
 
@@ -91,14 +98,35 @@ def run_flows(flows: list[Flow], of: trees.Trees) -> list[report.Outcome]:
     outcomes: dict[str, report.Outcome] = {}
     for machine in dict.fromkeys(flow.machine for flow in flows):
         here = [flow for flow in flows if flow.machine == machine]
-        session = Session(f"run-{machine.name}", machine, of,
-                          [flow.program() for flow in here], observer=Terminal())
-        print(f"[boot] the {machine.name} machine (console: {session.console_log})", flush=True)
-        for flow, result in zip(here, session.run(), strict=True):
-            outcomes[flow.name] = report.Outcome(
-                flow, result, checks.judge(result),
-                [session.output_log, session.console_log, session.qemu_log])
+        for outcome in boot(f"run-{machine.name}", machine, here, of):
+            outcomes[outcome.flow.name] = outcome
     return [outcomes[flow.name] for flow in flows]
+
+
+def run_with_pictures(flows: list[Flow], folder: Path, of: trees.Trees) -> list[report.Outcome]:
+    """Boots a machine for each flow, so that it has a timeline of its own, and draws it."""
+    outcomes = []
+    for flow in flows:
+        file, png = folder / f"{flow.name}.json", folder / f"{flow.name}.png"
+        for old in (file, png):
+            old.unlink(missing_ok=True)
+        outcome = boot(f"run-{flow.name}", flow.machine.with_timeline(file), [flow], of)[0]
+        try:
+            picture.from_file(file, png, flow.name)
+            outcome = replace(outcome, timeline=file, picture=png)
+        except Failure as failure:
+            outcome.verdict.problems.append(f"no picture: {failure.message}")
+        outcomes.append(outcome)
+    return outcomes
+
+
+def boot(name: str, machine: Machine, flows: list[Flow], of: trees.Trees) -> list[report.Outcome]:
+    """Boots a machine and runs flows in it."""
+    session = Session(name, machine, of, [flow.program() for flow in flows], observer=Terminal())
+    print(f"[boot] the {machine.name} machine (console: {session.console_log})", flush=True)
+    return [report.Outcome(flow, result, checks.judge(result),
+                           [session.output_log, session.console_log, session.qemu_log])
+            for flow, result in zip(flows, session.run(), strict=True)]
 
 
 def versions(of: trees.Trees) -> dict[str, str]:
@@ -119,16 +147,20 @@ def main(arguments: list[str]) -> int:
     flows = chosen_flows(options.flows)
     of = trees.from_options(options)
     if options.json is not None:
-        report.check_writable(options.json)
+        files.check_writable(options.json, "JSON file")
+    if options.picture is not None:
+        options.picture = options.picture.absolute()
+        files.prepare_folder(options.picture, "picture")
     with cache_lock():
         stages.build(stages.EVERYTHING, of)
-        outcomes = run_flows(flows, of)
+        outcomes = (run_flows(flows, of) if options.picture is None
+                    else run_with_pictures(flows, options.picture, of))
     print()
     print(report.text(outcomes, every_check=options.verbose))
     print()
     print(report.verdict_line(outcomes))
     if options.json is not None:
-        report.write_json(options.json, report.as_json(outcomes, versions(of)))
+        files.write(options.json, report.as_json(outcomes, versions(of)), "JSON file")
     return 0 if report.holds(outcomes) else 1
 
 

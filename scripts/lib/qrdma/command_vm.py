@@ -6,9 +6,15 @@ from __future__ import annotations
 import argparse
 import subprocess
 
-from . import machine, stages, trees
+from . import audit, machine, stages, trees
 from .errors import run_main
 from .locking import cache_lock
+
+
+HOW_TO_ASK = f"""The card's audit watches every key. Ctrl-A C changes to QEMU's monitor and back:
+  qom-get {audit.CARD} audit-report
+  qom-set {audit.CARD} audit-clear true
+  qom-get {audit.CARD} faults"""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -38,6 +44,7 @@ def main(arguments: list[str]) -> int:
         machine.IOMMU if options.iommu else machine.PLAIN, of,
         more_kernel_arguments=("quiet",) if options.no_driver else ("quiet", "qrdma_load=1"))
     command += ["-serial", "mon:stdio", *qemu_arguments]
+    print(HOW_TO_ASK, flush=True)
     return subprocess.run(command, check=False).returncode
 
 

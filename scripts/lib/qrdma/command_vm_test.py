@@ -4,7 +4,8 @@
 With --list it prints the names of the tests, for meson.build.
 
 To what the program in the guest prints it adds points of its own: the program
-ended well, the machine did, and the kernel has nothing to complain about.
+ended well, the machine did, the kernel has nothing to complain about, and the
+card's audit has no findings (but for programs that make some).
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ class VmTest:
     load_card: bool = True
 
 
-def _test(name: str, command: str, **more) -> tuple[str, VmTest]:
-    return name, VmTest(Program(name, command, timeout=3600), **more)
+def _test(name: str, command: str, *, makes_findings: bool = False,
+          **more) -> tuple[str, VmTest]:
+    return name, VmTest(Program(name, command, 3600, makes_findings), **more)
 
 
 TESTS: dict[str, VmTest] = {
@@ -49,7 +51,7 @@ TESTS: dict[str, VmTest] = {
 ))
 
 
-def tap(result: Result) -> list[str]:
+def tap(result: Result, *, audited: bool = True) -> list[str]:
     """The program's own lines without its plan, our points, and a plan over both."""
     plan = [line for line in result.output if line.startswith("1..")]
     lines = [line for line in result.output if not line.startswith(("1..", "TAP version"))]
@@ -62,14 +64,19 @@ def tap(result: Result) -> list[str]:
         lines.append(f"# {problem}")
     for line in result.console:
         lines.append(f"# console: {line}")
+    if result.audit is not None:
+        lines.append(f"# {result.audit.line()}")
     ended = result.status is not None and result.trouble is None
     whole = not any(problem.startswith(("stopped", "planned", "gave up"))
                     for problem in verdict.problems)
-    points = (
+    points = [
         (ended, "the machine ran the program to its end"),
         (result.status == 0 and whole, "the program succeeded and kept to its plan"),
         (not result.console, "the guest's console shows no problem"),
-    )
+    ]
+    if audited and not result.program.makes_findings:
+        points.append((result.audit is not None and not checks.audit_problems(result),
+                       "the audit has no findings"))
     for number, (passed, text) in enumerate(points, made + 1):
         lines.append(f"{'ok' if passed else 'not ok'} {number} - {text}")
     lines.append(f"1..{made + len(points)}")
@@ -92,7 +99,8 @@ def main(arguments: list[str]) -> int:
     except Failure as failure:
         print(f"Bail out! {failure.message}")
         return 1
-    print("\n".join(line.replace("Bail out!", "# gave up:") for line in tap(result)))
+    lines = tap(result, audited=test.machine.audit)
+    print("\n".join(line.replace("Bail out!", "# gave up:") for line in lines))
     print(f"# logs: {session.output_log} {session.console_log} {session.qemu_log}")
     return 0 if checks.judge(result).problems == [] else 1
 

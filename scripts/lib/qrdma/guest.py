@@ -4,6 +4,8 @@
 The programs go in as a shell script in an archive of its own behind the
 initramfs; the kernel unpacks both. Their output comes back over a virtio port
 that QEMU connects to its standard output, framed by lines with a random word.
+After each program the guest waits for a line from the host, which asks the
+card's audit first, so that findings belong to the program that caused them.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import build_guest, console, machine, paths
-
+from . import audit, build_guest, console, machine, paths
+from .monitor import Monitor
 from .trees import Trees
 
 BOOT_SECONDS = 300
@@ -30,16 +32,24 @@ SETUP = "(setup)"
 
 @dataclass(frozen=True)
 class Program:
-    """A command line for the guest's shell, and how long it may take in seconds."""
+    """A command line for the guest's shell, and how long it may take in seconds.
+
+    One that makes findings has the card do wrong on purpose: it looks at what the
+    audit finds by itself, and nobody else minds.
+    """
 
     name: str
     command: str
     timeout: int = 900
+    makes_findings: bool = False
 
 
 @dataclass
 class Result:
-    """What a program printed and how it ended; status None: it did not end."""
+    """What a program printed and how it ended; status None: it did not end.
+
+    audit is None, and audit_trouble says why, when the card could not be asked.
+    """
 
     program: Program
     output: list[str] = field(default_factory=list)
@@ -47,6 +57,8 @@ class Result:
     seconds: float = 0.0
     console: list[str] = field(default_factory=list)
     trouble: str | None = None
+    audit: audit.Report | None = None
+    audit_trouble: str | None = None
 
 
 class Observer:
@@ -78,31 +90,50 @@ class Session:
         self.qemu_log = paths.logs() / f"vm-{name}-qemu.log"
         self.results = {program.name: Result(program) for program in programs}
         self.setup = Result(Program(SETUP, "load_card", BOOT_SECONDS))
+        self.monitor: Monitor | None = None
 
     def run(self) -> list[Result]:
         """Runs the programs; every one has a result, whatever happens to the machine."""
         for log in (self.console_log, self.output_log, self.qemu_log):
             log.unlink(missing_ok=True)
         initramfs = self._initramfs()
-        command = self._command(initramfs)
-        with self.qemu_log.open("w") as errors:
-            errors.write(f"$ {shlex.join(command)}\n")
-            errors.flush()
-            # A standard input that ends would look to the guest as if nobody read
-            # its port: it is a pipe that nobody writes to.
-            process = subprocess.Popen(command, stdin=subprocess.PIPE,
-                                       stdout=subprocess.PIPE, stderr=errors)
-            try:
-                trouble = Reader(self, process).follow()
-            finally:
-                if process.poll() is None:
-                    process.kill()
-                process.wait()
-                initramfs.unlink(missing_ok=True)
+        self.monitor = Monitor(self.trees)
+        try:
+            command = [*self._command(initramfs), *self.monitor.arguments()]
+            with self.qemu_log.open("w") as errors:
+                errors.write(f"$ {shlex.join(command)}\n")
+                errors.flush()
+                process = subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE,
+                                           stdout=subprocess.PIPE, stderr=errors,
+                                           pass_fds=[self.monitor.descriptor()])
+            self.monitor.started()
+            trouble = self._follow(process)
+        finally:
+            self.monitor.close()
+            initramfs.unlink(missing_ok=True)
         if trouble is None and process.returncode != 0:
             trouble = f"QEMU ended with status {process.returncode}"
         self._conclude(trouble)
         return list(self.results.values())
+
+    def _follow(self, process: subprocess.Popen[bytes]) -> str | None:
+        """Until QEMU has ended, by itself or by our hand. None, or what went wrong."""
+        with process:
+            try:
+                return Reader(self, process).follow()
+            finally:
+                if process.poll() is None:
+                    process.kill()
+
+    def ask_audit(self, result: Result) -> None:
+        """Gives the result what the card's audit saw since the last time."""
+        if not self.machine.audit:
+            return
+        assert self.monitor is not None
+        try:
+            result.audit = audit.ask(self.monitor)
+        except audit.AuditError as error:
+            result.audit_trouble = str(error)
 
     def script(self) -> str:
         """The session as the guest's shell reads it."""
@@ -121,9 +152,11 @@ class Session:
         name = shlex.quote(program.name)
         return [f"echo qrdma session: {name} begins >/dev/kmsg",
                 f"echo; echo {self.word} begin {name}",
-                f"( {program.command}\n)",
+                f"( {program.command}\n) </dev/null",
                 "status=$?",
-                f"echo; echo {self.word} end {name} $status"]
+                f"echo; echo {self.word} end {name} $status",
+                # The host's word to go on.
+                "read -r _ || exit 1"]
 
     def _initramfs(self) -> Path:
         """The guest's image followed by an archive with the session."""
@@ -198,8 +231,7 @@ class Reader:
             while True:
                 left = self.deadline - time.monotonic()
                 if left <= 0:
-                    return (f"{self.what} did not end within "
-                            f"{int(self.deadline - self.began)} seconds")
+                    return self._late()
                 if not selector.select(min(left, 1.0)):
                     self.session.observer.waits()
                     continue
@@ -211,6 +243,12 @@ class Reader:
                 *lines, pending = (pending + data).split(b"\n")
                 for line in lines:
                     self._line(line.decode(errors="replace").rstrip("\r"))
+
+    def _late(self) -> str:
+        """The deadline has passed. What the audit saw may tell why."""
+        if self.current is not None and self.current is not self.session.setup:
+            self.session.ask_audit(self.current)
+        return f"{self.what} did not end within {int(self.deadline - self.began)} seconds"
 
     def _ended(self) -> str | None:
         if self.current is not None:
@@ -240,8 +278,20 @@ class Reader:
     def _end(self, result: Result, status: int) -> None:
         result.status = status
         result.seconds = time.monotonic() - self.began
+        # What loading the driver came to is asked with the first program.
+        if result is not self.session.setup:
+            self.session.ask_audit(result)
+        self._let_go_on()
         self.session.observer.ends(result)
         self.current = None
         self.what = "power-off"
         self.began = time.monotonic()
         self.deadline = self.began + POWER_OFF_SECONDS
+
+    def _let_go_on(self) -> None:
+        """The guest waits for a line before it goes on."""
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(b"\n")
+        except BrokenPipeError:
+            pass  # QEMU has ended, which is seen at once.

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from . import build_guest, build_kernel, build_qemu
@@ -21,11 +21,19 @@ class Machine:
     memory: str = "6G"
     processors: int = 2
     iommu: bool = False
-    card: str = "qrdma,diagnostics=on"
+    # The identifier is how the monitor finds the card.
+    card: str = "qrdma,id=card,diagnostics=on"
+    # The card's audit watches every key, and is asked after each program.
+    audit: bool = False
     # The page-size flow wants 1 GiB that is contiguous and aligned to its size,
     # which the kernel has only if it is set aside: 5 to 6 GiB, and 64 MiB before
     # it, because coherent DMA memory comes from the same place.
     kernel_arguments: tuple[str, ...] = ("hugepages=64", "cma=1088M@5056M")
+
+    def with_timeline(self, file: Path) -> "Machine":
+        """The same, and the card writes what becomes of its keys to a file."""
+        # A comma ends an argument for QEMU; two are one.
+        return replace(self, card=f"{self.card},timeline={str(file).replace(',', ',,')}")
 
     def arguments(self) -> list[str]:
         """The hardware, without kernel and consoles."""
@@ -41,7 +49,7 @@ class Machine:
             result += ["-machine", machine]
         result += accelerator(self.iommu)
         result += ["-device", "pcie-root-port,id=port-card,chassis=1",
-                   "-device", f"{self.card},bus=port-card"]
+                   "-device", f"{self.card}{',audit=on' if self.audit else ''},bus=port-card"]
         if self.iommu:
             result += ["-object",
                        f"memory-backend-ram,id=exporter-bar,size={EXPORTER_BAR_SIZE}",

@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from .checks import Value, Verdict
-from .errors import Failure
 from .flows import Flow
 from .guest import Result
 from .progress import elapsed
 
-SCHEMA = 1
+# 2: audit, timeline and picture of each flow.
+SCHEMA = 2
 # Counts that can be added up over a flow's checks.
 COUNTS = ("right", "refused", "wrong")
 # Figures of which the short report gives the values that occurred, and how many of them.
@@ -31,6 +30,8 @@ class Outcome:
     result: Result
     verdict: Verdict
     logs: list[Path]
+    timeline: Path | None = None
+    picture: Path | None = None
 
     def word(self) -> str:
         if self.verdict.skipped:
@@ -48,6 +49,10 @@ def text(outcomes: list[Outcome], *, every_check: bool = False) -> str:
         lines += ["", headline(outcome)]
         if shown := highlights(outcome.verdict):
             lines.append(f"{'':21} {shown}")
+        if outcome.result.audit is not None:
+            lines.append(f"{'':21} {outcome.result.audit.line()}")
+        if outcome.picture is not None:
+            lines.append(f"{'':21} picture: {outcome.picture}")
         for check in outcome.verdict.checks:
             if check.passed and not check.skipped and not every_check:
                 continue
@@ -118,8 +123,10 @@ def verdict_line(outcomes: list[Outcome]) -> str:
         return f"NOT SHOWN: {', '.join(skipped)} could not be run; the others held"
     wrong = [counts["wrong"] for outcome in outcomes if "wrong" in (counts := sums(outcome.verdict))]
     seen = "; no access saw wrong data" if wrong else ""
+    asked = all(outcome.result.audit is not None for outcome in outcomes)
+    audited = "the audit found nothing; " if asked else ""
     names = ", ".join(outcome.flow.name for outcome in outcomes)
-    return f"HELD: {names}{seen}; the guest's console is clean"
+    return f"HELD: {names}{seen}; {audited}the guest's console is clean"
 
 
 def holds(outcomes: list[Outcome]) -> bool:
@@ -144,6 +151,9 @@ def _flow(outcome: Outcome) -> dict:
         "verdict": outcome.word().lower(),
         "seconds": round(outcome.result.seconds, 1),
         "sums": sums(outcome.verdict),
+        "audit": outcome.result.audit.raw if outcome.result.audit is not None else None,
+        "timeline": str(outcome.timeline) if outcome.timeline is not None else None,
+        "picture": str(outcome.picture) if outcome.picture is not None else None,
         "checks": [{"description": check.description, "passed": check.passed,
                     "skipped": check.skipped, "reason": check.reason,
                     "figures": check.figures} for check in outcome.verdict.checks],
@@ -151,29 +161,3 @@ def _flow(outcome: Outcome) -> dict:
         "console": outcome.result.console,
         "logs": [str(log) for log in outcome.logs],
     }
-
-
-def check_writable(path: Path) -> None:
-    """Fails before the work, not after it, when the file cannot be written."""
-    existed = path.exists()
-    try:
-        with path.open("a"):
-            pass
-        if not existed:
-            path.unlink()
-    except OSError as error:
-        raise Failure(f"cannot write the JSON file {path}: {error.strerror}",
-                      advice="name a file in a folder that exists and can be written") from error
-
-
-def write_json(path: Path, content: str) -> None:
-    """All of it or nothing of it. A device such as /dev/stdout is written to as it is."""
-    try:
-        if path.exists() and not path.is_file():
-            path.write_text(content)
-            return
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        temporary.write_text(content)
-        temporary.replace(path)
-    except OSError as error:
-        raise Failure(f"cannot write the JSON file {path}: {error.strerror}") from error

@@ -10,8 +10,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from qrdma import (checks, command_build, command_run, command_test, command_vm_test, debian,
-                   fetch, report)
+from qrdma import (audit, checks, command_build, command_run, command_test, command_vm_test,
+                   debian, fetch, files, report)
 from qrdma.errors import Failure
 from qrdma.flows import FLOWS
 from qrdma.guest import Program, Result
@@ -50,10 +50,22 @@ class Arguments(unittest.TestCase):
         with self.assertRaisesRegex(Failure, "cannot write the JSON file"):
             command_run.main(["--json", "/nonexistent/report.json"])
 
+    def test_picture_folder_that_cannot_be_made_fails_before_anything_is_built(self) -> None:
+        with tempfile.NamedTemporaryFile() as file, \
+                self.assertRaisesRegex(Failure, "cannot write to the picture folder"):
+            command_run.main(["--picture", f"{file.name}/pictures"])
+
     def test_check_of_a_json_file_leaves_none_behind(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            report.check_writable(Path(folder) / "x.json")
+            files.check_writable(Path(folder) / "x.json", "JSON file")
             self.assertEqual(list(Path(folder).iterdir()), [])
+
+
+def quiet(**counters: int) -> audit.Report:
+    """A report without findings; counters are those that differ."""
+    return audit.parse({"watching": 0, "findings": [],
+                        "counters": {**dict.fromkeys(audit.WORDS, 0), "windows": 3, "maps": 7,
+                                     **counters}})
 
 
 def outcome(text: str, name: str = "revoke", **more) -> report.Outcome:
@@ -90,26 +102,52 @@ class Report(unittest.TestCase):
         self.assertTrue(report.verdict_line([skipped]).startswith("NOT SHOWN"))
 
     def test_json_says_the_same(self) -> None:
-        content = json.loads(report.as_json([outcome(self.GOOD)], {"qemu": "10.0.13"}))
+        content = json.loads(report.as_json([outcome(self.GOOD, audit=quiet())],
+                                            {"qemu": "10.0.13"}))
         self.assertTrue(content["held"])
         self.assertEqual(content["flows"][0]["sums"]["right"], 7)
         self.assertEqual(content["flows"][0]["checks"][1]["figures"], {"right": 4, "wrong": 0})
+        self.assertEqual(content["flows"][0]["audit"]["counters"]["windows"], 3)
+
+    def test_audit_is_told_beside_the_sums(self) -> None:
+        good = outcome(self.GOOD, audit=quiet())
+        self.assertIn("audit: 0 findings; 3 windows, 7 intermediate maps, 0 torn",
+                      report.text([good]))
+        self.assertIn("the audit found nothing", report.verdict_line([good]))
+        self.assertNotIn("audit", report.verdict_line([outcome(self.GOOD)]))
+
+    def test_audit_fails_a_flow_whose_traffic_saw_nothing(self) -> None:
+        bad = outcome(self.GOOD, audit=quiet(**{"torn-bytes": 4096}))
+        self.assertIn("! audit: 4096 torn bytes", report.text([bad]))
+        self.assertIn("FAILED: revoke did not hold", report.verdict_line([bad]))
+        silent = outcome(self.GOOD, audit_trouble="audit: not there: no property")
+        self.assertIn("! audit: not there: no property", report.text([silent]))
+        self.assertFalse(report.holds([silent]))
 
 
 class VmTestOutput(unittest.TestCase):
-    def tap(self, text: str, **more) -> list[str]:
-        return command_vm_test.tap(Result(Program("x", ""), text.splitlines(),
-                                          **{"status": 0, **more}))
+    def tap(self, text: str, *, makes_findings: bool = False, **more) -> list[str]:
+        return command_vm_test.tap(Result(
+            Program("x", "", makes_findings=makes_findings), text.splitlines(),
+            **{"status": 0, "audit": quiet(), **more}))
 
     def test_own_points_follow_and_the_plan_counts_them(self) -> None:
         lines = self.tap("TAP version 13\nok 1 - a\n1..1")
         self.assertEqual(lines[0], "TAP version 13")
-        self.assertEqual(lines[-1], "1..4")
-        self.assertEqual([line.startswith("ok") for line in lines[1:-1]], [True] * 4)
+        self.assertEqual(lines[-1], "1..5")
+        self.assertEqual([line.startswith("ok") for line in lines[1:-1] if line[0] != "#"],
+                         [True] * 5)
 
     def test_broken_plan_and_console_fail(self) -> None:
         lines = self.tap("ok 1 - a", console=["WARNING: CPU: 0"])
         self.assertEqual(sum(line.startswith("not ok") for line in lines), 2)
+
+    def test_audit_has_a_point_unless_the_program_makes_findings(self) -> None:
+        point = "not ok 5 - the audit has no findings"
+        torn = quiet(**{"torn-bytes": 1})
+        self.assertIn(point, self.tap("ok 1 - a\n1..1", audit=torn))
+        self.assertIn(point, self.tap("ok 1 - a\n1..1", audit=None))
+        self.assertIn("1..4", self.tap("ok 1 - a\n1..1", audit=torn, makes_findings=True))
 
     def test_skip_of_everything_is_passed_on(self) -> None:
         self.assertEqual(self.tap("1..0 # SKIP no card"), ["1..0 # SKIP no card"])

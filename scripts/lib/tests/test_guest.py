@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -11,8 +12,8 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from qrdma import machine, trees
-from qrdma.guest import SETUP, Program, Session
+from qrdma import audit, machine, trees
+from qrdma.guest import SETUP, Program, Result, Session
 
 
 class SessionEnds(unittest.TestCase):
@@ -37,7 +38,11 @@ class SessionEnds(unittest.TestCase):
                   f"time.sleep({600 if stay else 0}); sys.exit({status})")
         session._initramfs = lambda: self.folder / "none"  # type: ignore[method-assign]
         session._command = lambda _: [sys.executable, "-c", script]  # type: ignore[method-assign]
+        session.ask_audit = self.answer  # type: ignore[method-assign]
         return session
+
+    def answer(self, result: Result) -> None:
+        self.asked = [*getattr(self, "asked", []), result.program.name]
 
     def test_output_and_status(self) -> None:
         result = self.session("", "@ begin a", "ok 1", "@ end a 3").run()[0]
@@ -65,6 +70,24 @@ class SessionEnds(unittest.TestCase):
         result = self.session("@ begin a", timeout=1, stay=True).run()[0]
         self.assertEqual(result.trouble, "a did not end within 1 seconds")
 
+    def test_audit_is_asked_once_a_program_but_not_for_the_setup(self) -> None:
+        session = self.session(f"@ begin {SETUP}", f"@ end {SETUP} 0", "@ begin a", "@ end a 0",
+                               "@ begin b", "@ end b 1", programs=("a", "b"))
+        session.run()
+        self.assertEqual(self.asked, ["a", "b"])
+
+    def test_audit_is_asked_about_a_program_that_hangs(self) -> None:
+        self.session("@ begin a", timeout=1, stay=True).run()
+        self.assertEqual(self.asked, ["a"])
+
+    def test_qemu_that_does_not_answer(self) -> None:
+        session = self.session("@ begin a", "@ end a 0")
+        session.machine = dataclasses.replace(session.machine, audit=True)
+        del session.ask_audit
+        with mock.patch.object(audit, "ask", side_effect=audit.AuditError("audit: not there")):
+            result = session.run()[0]
+        self.assertEqual((result.audit, result.audit_trouble), (None, "audit: not there"))
+
     def test_console_problem_is_the_program_s(self) -> None:
         console = "x qrdma session: b begins\nWARNING: CPU: 0\n"
         results = self.session("@ begin a", "@ end a 0", "@ begin b", "@ end b 0",
@@ -81,15 +104,26 @@ class Script(unittest.TestCase):
     def test_shell_runs_it(self) -> None:
         """The script, in a shell of this host, gives back statuses and both streams."""
         session = Session("test", machine.PLAIN, trees.Trees(),
-                          [Program("a", "echo out; echo err >&2; exit 3"),
+                          [Program("a", "echo out; echo err >&2; cat; exit 3"),
                            Program("b", "echo 'it is'")], load_card=False)
         script = session.script().replace(". /qrdma/functions", ":").replace("/dev/kmsg",
                                                                              "/dev/null")
-        output = subprocess.run(["sh", "-c", script], text=True, check=True,
+        output = subprocess.run(["sh", "-c", script], text=True, check=True, input="\n\n",
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
         lines = [line.replace(session.word, "@") for line in output.splitlines() if line]
         self.assertEqual(lines, ["@ begin a", "out", "err", "@ end a 3",
                                  "@ begin b", "it is", "@ end b 0"])
+
+
+    def test_it_goes_no_further_without_the_host(self) -> None:
+        session = Session("test", machine.PLAIN, trees.Trees(),
+                          [Program("a", "true"), Program("b", "true")], load_card=False)
+        script = session.script().replace(". /qrdma/functions", ":").replace("/dev/kmsg",
+                                                                             "/dev/null")
+        result = subprocess.run(["sh", "-c", script], stdin=subprocess.DEVNULL, text=True,
+                                stdout=subprocess.PIPE, check=False)
+        self.assertEqual(result.returncode, 1)
+        self.assertNotIn("begin b", result.stdout)
 
 
 class Machines(unittest.TestCase):

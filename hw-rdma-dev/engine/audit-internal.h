@@ -76,8 +76,10 @@ struct QrdmaAuditWatch {
     QrdmaAuditMap now;
     /* What the driver asked for, while that is not `now`; else NULL. */
     QrdmaAuditMap *wish;
+    QrdmaAuditMap *agreed;      /* what both were, when that began */
     AuditWindow *window;        /* NULL: settled */
     bool check_stale;           /* now or wish has changed since the last look */
+    uint64_t stale;             /* bytes that were stale then */
     uint64_t silent;            /* the last change told that showed nothing */
     /* The last change that completed. */
     uint64_t completed_number;

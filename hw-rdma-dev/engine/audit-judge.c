@@ -130,12 +130,21 @@ static void collect_last(Judgement *judgement)
 
 /* ----------------------------------------------------------- one byte's case */
 
+/*
+ * The last answer stands for a new one only while the card does what it is asked
+ * to. Else it is known what was asked for: nothing.
+ */
 static QrdmaAuditAnswer new_answer(const Judgement *judgement,
                                    uint64_t address, uint64_t *run)
 {
-    return judgement->new_map
-           ? qrdma_audit_map_answer(judgement->new_map, address, run)
-           : last_answer(judgement, address, run);
+    if (judgement->new_map) {
+        return qrdma_audit_map_answer(judgement->new_map, address, run);
+    }
+    if (judgement->watch->wish) {
+        *run = UINT64_MAX;
+        return (QrdmaAuditAnswer) { 0 };
+    }
+    return last_answer(judgement, address, run);
 }
 
 static bool matches(QrdmaAuditAnswer shown, QrdmaAuditAnswer allowed,

@@ -72,6 +72,7 @@ static void stop_watch(QrdmaEngine *engine, QrdmaMkey *mkey, const char *how)
     engine->audit->entries -= watch->now.num_entries;
     qrdma_audit_map_clear(&watch->now);
     qrdma_audit_map_free(watch->wish);
+    qrdma_audit_map_free(watch->agreed);
     g_free(watch->completed_text);
     g_free(watch);
 }
@@ -149,9 +150,8 @@ static bool is_settled(const QrdmaAuditMap *map)
     return qrdma_audit_map_is_empty(map) || qrdma_audit_map_is_whole(map);
 }
 
-/* Bytes that show what they showed before, and should not. */
-static uint64_t stale_bytes(QrdmaAuditWatch *watch, const QrdmaAuditMap *old,
-                            QrdmaFinding *first)
+/* Bytes that show what they showed when it was right, and no longer is. */
+static uint64_t stale_bytes(const QrdmaAuditWatch *watch, QrdmaFinding *first)
 {
     uint64_t address = watch->now.mkc.start;
     uint64_t left = watch->now.mkc.length;
@@ -161,13 +161,14 @@ static uint64_t stale_bytes(QrdmaAuditWatch *watch, const QrdmaAuditMap *old,
         uint64_t run, old_run, wish_run;
         QrdmaAuditAnswer shown = qrdma_audit_map_answer(&watch->now, address,
                                                         &run);
-        QrdmaAuditAnswer before = qrdma_audit_map_answer(old, address,
-                                                         &old_run);
+        QrdmaAuditAnswer before = qrdma_audit_map_answer(watch->agreed,
+                                                         address, &old_run);
         QrdmaAuditAnswer wish = qrdma_audit_map_answer(watch->wish, address,
                                                        &wish_run);
 
         run = MIN(MIN(run, left), MIN(old_run, wish_run));
-        if (!qrdma_answer_absent(shown) && qrdma_answer_same(shown, before) &&
+        if (!qrdma_answer_absent(shown) && !qrdma_answer_malformed(shown) &&
+            qrdma_answer_same(shown, before) &&
             !qrdma_answer_same(shown, wish)) {
             if (!bytes) {
                 first->address = address;
@@ -186,8 +187,7 @@ static uint64_t stale_bytes(QrdmaAuditWatch *watch, const QrdmaAuditMap *old,
     return bytes;
 }
 
-static void look_for_stale(QrdmaEngine *engine, QrdmaAuditWatch *watch,
-                           const QrdmaAuditMap *old)
+static void look_for_stale(QrdmaEngine *engine, QrdmaAuditWatch *watch)
 {
     QrdmaFinding finding = {
         .kind = QRDMA_FINDING_STALE,
@@ -202,11 +202,12 @@ static void look_for_stale(QrdmaEngine *engine, QrdmaAuditWatch *watch,
         return;
     }
     watch->check_stale = false;
-    bytes = stale_bytes(watch, old, &finding);
-    if (bytes) {
-        engine->audit->totals.stale_bytes += bytes;
+    bytes = stale_bytes(watch, &finding);
+    if (bytes > watch->stale) {
+        engine->audit->totals.stale_bytes += bytes - watch->stale;
         audit_find(engine, &finding);
     }
+    watch->stale = bytes;
 }
 
 /* The card shows what the driver asked for. */
@@ -251,8 +252,7 @@ static void settle(QrdmaEngine *engine, QrdmaAuditWatch *watch)
         return;
     }
     if (watch->wish) {
-        look_for_stale(engine, watch,
-                       watch->window ? watch->window->old : &watch->now);
+        look_for_stale(engine, watch);
     }
     if (qrdma_audit_map_is_empty(wished)) {
         end_window(engine, watch, NULL, "empty");
@@ -263,6 +263,8 @@ static void settle(QrdmaEngine *engine, QrdmaAuditWatch *watch)
         !memcmp(watch->now.entries, watch->wish->entries,
                 watch->now.num_entries * sizeof(uint64_t))) {
         g_clear_pointer(&watch->wish, qrdma_audit_map_free);
+        g_clear_pointer(&watch->agreed, qrdma_audit_map_free);
+        watch->stale = 0;
     }
 }
 
@@ -272,6 +274,7 @@ static void make_wish(QrdmaAuditWatch *watch)
 {
     if (!watch->wish) {
         watch->wish = qrdma_audit_map_copy(&watch->now);
+        watch->agreed = qrdma_audit_map_copy(&watch->now);
     }
 }
 
@@ -482,7 +485,7 @@ static void note_completed(QrdmaAuditWatch *watch, const QrdmaUmr *umr)
     watch->completed_number = umr->change;
 }
 
-void qrdma_audit_completed(QrdmaEngine *engine, const QrdmaUmr *umr, bool done)
+void qrdma_audit_wished(QrdmaEngine *engine, const QrdmaUmr *umr, bool done)
 {
     QrdmaAuditWatch *watch = umr->mkey->watch;
 
@@ -496,10 +499,9 @@ void qrdma_audit_completed(QrdmaEngine *engine, const QrdmaUmr *umr, bool done)
         apply_to_wish(watch, umr);
         note_completed(watch, umr);
     }
-    settle(engine, watch);
 }
 
-void qrdma_audit_caught_up(QrdmaEngine *engine, const QrdmaUmr *umr)
+void qrdma_audit_settle(QrdmaEngine *engine, const QrdmaUmr *umr)
 {
     if (umr->mkey->watch) {
         settle(engine, umr->mkey->watch);

@@ -77,14 +77,17 @@ void qrdma_audit_units(QrdmaEngine *engine, const QrdmaUmr *umr, uint32_t first,
 void qrdma_audit_context(QrdmaEngine *engine, const QrdmaUmr *umr);
 
 /*
- * The UMR, or MODIFY_MKEY, completes as success. `done` is false where an
- * injected fault has it complete without being done (yet): the driver may rely
- * on it all the same. The UMR has been validated; its data is staged.
+ * The UMR, or MODIFY_MKEY, is about to complete as success: the driver may rely
+ * on it. `done` is false where an injected fault has it complete without being
+ * done (yet). The UMR has been validated; its data is staged.
  */
-void qrdma_audit_completed(QrdmaEngine *engine, const QrdmaUmr *umr, bool done);
+void qrdma_audit_wished(QrdmaEngine *engine, const QrdmaUmr *umr, bool done);
 
-/* What a fault held back, or does a second time, has been done. */
-void qrdma_audit_caught_up(QrdmaEngine *engine, const QrdmaUmr *umr);
+/*
+ * It completes; or what a fault held back has been done. See whether the map has
+ * settled.
+ */
+void qrdma_audit_settle(QrdmaEngine *engine, const QrdmaUmr *umr);
 
 /* ---------------------------------------------------------------- accesses */
 

@@ -187,9 +187,10 @@ static enum qrdma_status call_handler(QrdmaEngine *engine)
     enum qrdma_status status;
 
     memset(queue->output, 0, type->output_length);
-    status = type->handler(engine, &call);
+    status = queue->withheld ? qrdma_command_pretend(engine, &call)
+                             : type->handler(engine, &call);
     /* A handler with an output changes nothing, so this is still a refusal. */
-    if (status == QRDMA_STATUS_OK && type->output_length &&
+    if (status == QRDMA_STATUS_OK && type->output_length && !queue->silent &&
         !qrdma_dma_write(engine, qrdma_le64(queue->current.output),
                          queue->output, type->output_length)) {
         status = QRDMA_STATUS_DMA_ERROR;
@@ -197,13 +198,12 @@ static enum qrdma_status call_handler(QrdmaEngine *engine)
     return status;
 }
 
-static enum qrdma_status start_command(QrdmaEngine *engine)
+static enum qrdma_status begin_command(QrdmaEngine *engine)
 {
     QrdmaCommandQueue *queue = &engine->commands;
     enum qrdma_status status = check_command(engine, &queue->current);
     uint32_t input_length = qrdma_le32(queue->current.input_length);
 
-    engine->counters.commands++;
     if (status != QRDMA_STATUS_OK) {
         return status;
     }
@@ -215,13 +215,30 @@ static enum qrdma_status start_command(QrdmaEngine *engine)
     return call_handler(engine);
 }
 
+/* A new command, before anything is known about it. */
+static enum qrdma_status start_command(QrdmaEngine *engine)
+{
+    engine->counters.commands++;
+    return qrdma_command_inject(engine) ? begin_command(engine)
+                                        : QRDMA_COMMAND_WAIT;
+}
+
 static enum qrdma_status continue_command(QrdmaEngine *engine)
 {
+    QrdmaCommandQueue *queue = &engine->commands;
+
     /* What it waits for does not come any more. */
     if (!qrdma_engine_running(engine)) {
         return QRDMA_STATUS_FATAL_STATE;
     }
-    return call_handler(engine);
+    if (!queue->not_before) {
+        return call_handler(engine);
+    }
+    if (queue->not_before > engine->ops->clock(engine->opaque)) {
+        return QRDMA_COMMAND_WAIT;
+    }
+    queue->not_before = 0;
+    return begin_command(engine);
 }
 
 static uint64_t entry_address(const QrdmaCommandQueue *queue)
@@ -290,10 +307,35 @@ static bool ring_is_usable(const QrdmaEngine *engine)
     }
 }
 
-static bool has_command(const QrdmaEngine *engine)
+static bool has_command(QrdmaEngine *engine)
 {
     return ring_is_usable(engine) &&
-           engine->commands.consumer != engine->commands.producer;
+           (engine->commands.consumer != engine->commands.producer ||
+            engine->commands.silent || qrdma_command_is_due(engine));
+}
+
+/* The command is done, or refused. */
+static bool end_command(QrdmaEngine *engine, enum qrdma_status status)
+{
+    QrdmaCommandQueue *queue = &engine->commands;
+
+    if (queue->silent) {
+        return qrdma_command_end_silent(engine, status) &&
+               complete_command(engine, queue->answer);
+    }
+    if (queue->fault.action == QRDMA_FAULT_FATAL &&
+        queue->fault.point == QRDMA_FAULT_POINT_AFTER) {
+        queue->fault.action = 0;
+        qrdma_engine_fatal(engine, QRDMA_FATAL_INJECTED);
+        return false;
+    }
+    if (status == QRDMA_STATUS_OK &&
+        qrdma_command_hold_or_swap(engine, find_type(&queue->current)
+                                           ->input_length)) {
+        queue->answer = status;
+        return true;
+    }
+    return complete_command(engine, status);
 }
 
 /* One command, or what is left of it; false if no other can follow now. */
@@ -302,12 +344,18 @@ static bool run_one(QrdmaEngine *engine)
     QrdmaCommandQueue *queue = &engine->commands;
     enum qrdma_status status;
 
-    if (!queue->waiting && !fetch_command(engine)) {
+    if (queue->waiting) {
+        status = continue_command(engine);
+    } else if (queue->silent || qrdma_command_take_due(engine)) {
+        status = qrdma_engine_running(engine) ? call_handler(engine)
+                                              : QRDMA_STATUS_FATAL_STATE;
+    } else if (queue->consumer != queue->producer && fetch_command(engine)) {
+        status = start_command(engine);
+    } else {
         return false;
     }
-    status = queue->waiting ? continue_command(engine) : start_command(engine);
     queue->waiting = status == QRDMA_COMMAND_WAIT;
-    return !queue->waiting && complete_command(engine, status);
+    return !queue->waiting && end_command(engine, status);
 }
 
 bool qrdma_command_run(QrdmaEngine *engine, unsigned budget)
@@ -370,11 +418,14 @@ void qrdma_command_reset(QrdmaEngine *engine)
     memset(&engine->commands, 0, sizeof(engine->commands));
 }
 
+bool qrdma_command_exists(uint32_t opcode)
+{
+    return opcode < G_N_ELEMENTS(command_types) &&
+           command_types[opcode].handler;
+}
+
 const char *qrdma_command_name(uint16_t opcode)
 {
-    if (opcode >= G_N_ELEMENTS(command_types) ||
-        !command_types[opcode].handler) {
-        return "unknown";
-    }
-    return command_types[opcode].name;
+    return qrdma_command_exists(opcode) ? command_types[opcode].name
+                                        : "unknown";
 }

@@ -45,6 +45,16 @@ typedef struct QrdmaCommandQueue {
     bool waiting;
     struct qrdma_command current;
     QrdmaUmr *change;           /* MODIFY_MKEY: what it does */
+
+    /* Fault injection. */
+    QrdmaFault fault;           /* what hits the current one; action 0: none */
+    uint64_t not_before;        /* begun when this is over; 0: no delay */
+    bool withheld;              /* the current one only seems to be done */
+    bool silent;                /* it was held back: nobody hears of it */
+    bool answer_later;          /* one that is done waits for a silent one */
+    struct qrdma_command answered;
+    enum qrdma_status answer;
+
     uint64_t input[QRDMA_COMMAND_MAX_LENGTH / sizeof(uint64_t)];
     uint64_t output[QRDMA_COMMAND_MAX_LENGTH / sizeof(uint64_t)];
 } QrdmaCommandQueue;
@@ -57,8 +67,40 @@ void qrdma_command_reset(QrdmaEngine *engine);
 /* At most `budget` commands; true if more are there and can be taken. */
 bool qrdma_command_run(QrdmaEngine *engine, unsigned budget);
 
+/* Whether there is a command of this opcode. */
+bool qrdma_command_exists(uint32_t opcode);
+
 /* Name for traces; never NULL. */
 const char *qrdma_command_name(uint16_t opcode);
+
+/* ------------------------------------------------- command-fault.c */
+
+/*
+ * What fault injection wants of the new current command. False: it has to wait
+ * (not_before).
+ */
+bool qrdma_command_inject(QrdmaEngine *engine);
+
+/* Seem to do it: the output stays zero. */
+enum qrdma_status qrdma_command_pretend(QrdmaEngine *engine,
+                                        const QrdmaCommandCall *call);
+
+/*
+ * The current command is done: hold a copy of it back where that is wanted, and
+ * see whether another is to be done before this one is answered. True: that one
+ * is the current now, and this one's answer waits.
+ */
+bool qrdma_command_hold_or_swap(QrdmaEngine *engine, size_t input_length);
+
+/* A command held back is due; the first makes it the current one. */
+bool qrdma_command_take_due(QrdmaEngine *engine);
+bool qrdma_command_is_due(QrdmaEngine *engine);
+
+/*
+ * The current one, that was held back, is done. True: the one whose answer waits
+ * for it is the current again.
+ */
+bool qrdma_command_end_silent(QrdmaEngine *engine, enum qrdma_status status);
 
 /* device.c */
 enum qrdma_status qrdma_cmd_nop(QrdmaEngine *, const QrdmaCommandCall *);

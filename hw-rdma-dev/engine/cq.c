@@ -46,7 +46,7 @@ static void cq_fail(QrdmaEngine *engine, QrdmaCq *cq,
     }
 }
 
-void qrdma_cq_post(QrdmaEngine *engine, QrdmaCq *cq, struct qrdma_cqe *cqe)
+void qrdma_cq_deliver(QrdmaEngine *engine, QrdmaCq *cq, struct qrdma_cqe *cqe)
 {
     bool solicited = (cqe->flags & QRDMA_CQE_FLAG_SOLICITED) ||
                      cqe->status != QRDMA_CQE_SUCCESS;
@@ -69,6 +69,78 @@ void qrdma_cq_post(QrdmaEngine *engine, QrdmaCq *cq, struct qrdma_cqe *cqe)
     }
 }
 
+static void hold_back(QrdmaEngine *engine, QrdmaCq *cq,
+                      const struct qrdma_cqe *cqe, const QrdmaFault *fault)
+{
+    QrdmaHeld *held = qrdma_faults_hold(engine, fault);
+
+    if (held) {
+        held->queue = cq->number;
+        held->cqe = *cqe;
+    } else if (fault->action != QRDMA_FAULT_DUPLICATE) {
+        struct qrdma_cqe copy = *cqe;
+
+        qrdma_cq_deliver(engine, cq, &copy);
+    }
+}
+
+/* A completion that a fault hits. */
+static void misdeliver(QrdmaEngine *engine, QrdmaCq *cq, struct qrdma_cqe *cqe,
+                       const QrdmaFault *fault)
+{
+    switch (fault->action) {
+    case QRDMA_FAULT_FAIL:
+        if (!cq->error) {
+            cq_fail(engine, cq, QRDMA_QUEUE_ERROR_DMA);
+        }
+        break;
+    case QRDMA_FAULT_DELAY:
+    case QRDMA_FAULT_SWAP:
+        hold_back(engine, cq, cqe, fault);
+        break;
+    case QRDMA_FAULT_DUPLICATE:
+        hold_back(engine, cq, cqe, fault);
+        qrdma_cq_deliver(engine, cq, cqe);
+        break;
+    case QRDMA_FAULT_FATAL:
+        if (fault->point == QRDMA_FAULT_POINT_AFTER) {
+            qrdma_cq_deliver(engine, cq, cqe);
+        }
+        qrdma_engine_fatal(engine, QRDMA_FATAL_INJECTED);
+        break;
+    case QRDMA_FAULT_DROP:
+    case QRDMA_FAULT_LATE:
+        break;
+    }
+}
+
+static void deliver_swapped(QrdmaEngine *engine, QrdmaCq *cq, uint32_t index)
+{
+    QrdmaHeld *held;
+
+    while ((held = qrdma_faults_take_swapped(engine, QRDMA_FAULT_COMPLETION,
+                                             index, 0, cq->number))) {
+        qrdma_cq_deliver(engine, cq, &held->cqe);
+        qrdma_held_free(engine, held);
+    }
+}
+
+void qrdma_cq_post(QrdmaEngine *engine, QrdmaCq *cq, struct qrdma_cqe *cqe,
+                   uint32_t index)
+{
+    QrdmaFault fault;
+
+    if (qrdma_faults_of(engine->faults, QRDMA_FAULT_COMPLETION) &&
+        qrdma_fault_take(engine, QRDMA_FAULT_COMPLETION, index, 0, &fault)) {
+        misdeliver(engine, cq, cqe, &fault);
+        return;
+    }
+    qrdma_cq_deliver(engine, cq, cqe);
+    if (!g_queue_is_empty(&engine->faults->held)) {
+        deliver_swapped(engine, cq, index);
+    }
+}
+
 void qrdma_cq_consumed(QrdmaEngine *engine, QrdmaCq *cq, uint32_t consumer,
                        unsigned arm)
 {
@@ -87,6 +159,7 @@ void qrdma_cq_free(QrdmaEngine *engine, QrdmaCq *cq)
 {
     qrdma_event_cancel(&cq->completion);
     qrdma_event_cancel(&cq->bad_doorbell);
+    qrdma_faults_forget(engine, QRDMA_FAULT_COMPLETION, cq->number);
     cq->eq->users--;
     engine->queues->eqs[QRDMA_ASYNC_EQN]->users--;
     engine->queues->cqs[cq->number] = NULL;

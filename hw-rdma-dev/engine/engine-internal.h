@@ -15,6 +15,7 @@
 #include "byteorder.h"
 #include "command.h"
 #include "engine.h"
+#include "faults.h"
 #include "gid.h"
 #include "hmc.h"
 #include "mkey.h"
@@ -48,6 +49,13 @@ typedef struct QrdmaCounters {
     uint64_t dma_errors;            /* qrdma_dma_*() */
 } QrdmaCounters;
 
+/* Who has deadlines. The host has one timer for all of them. */
+typedef enum QrdmaTimer {
+    QRDMA_TIMER_QUEUES,
+    QRDMA_TIMER_FAULTS,
+    QRDMA_TIMERS
+} QrdmaTimer;
+
 struct QrdmaEngine {
     const QrdmaHostOps *ops;
     void *opaque;
@@ -63,6 +71,9 @@ struct QrdmaEngine {
     uint64_t umr_random;            /* state; from umr_order_seed */
     uint64_t changes;               /* UMRs and modifies begun, over resets */
     QrdmaAudit *audit;              /* NULL: off */
+    QrdmaFaults *faults;            /* never NULL */
+    uint64_t deadlines[QRDMA_TIMERS];
+    uint64_t timer;                 /* what the host's timer is set to */
     QrdmaQueues *queues;
     bool scheduled;                 /* qrdma_engine_run() is on its way */
 };
@@ -72,6 +83,10 @@ bool qrdma_engine_running(const QrdmaEngine *engine);
 
 /* QRDMA_CAPABILITY_*, as configured. */
 uint64_t qrdma_engine_capabilities(const QrdmaEngine *engine);
+
+/* Nanoseconds of virtual time; UINT64_MAX: none. Replaces the earlier one. */
+void qrdma_engine_set_timer(QrdmaEngine *engine, QrdmaTimer timer,
+                            uint64_t deadline);
 
 /* Have qrdma_engine_run() called. */
 void qrdma_engine_schedule(QrdmaEngine *engine);
@@ -91,6 +106,15 @@ bool qrdma_dma_read(QrdmaEngine *engine, uint64_t address, void *buffer,
                     size_t length);
 bool qrdma_dma_write(QrdmaEngine *engine, uint64_t address, const void *buffer,
                      size_t length);
+
+/* Whether an injected fault hits the transfer: it is to fail. Asked once. */
+static inline bool qrdma_dma_is_faulty(QrdmaEngine *engine, bool write,
+                                       uint64_t address, uint64_t length)
+{
+    return qrdma_faults_of(engine->faults, write ? QRDMA_FAULT_DMA_WRITE
+                                                 : QRDMA_FAULT_DMA_READ) &&
+           qrdma_fault_dma(engine, write, address, length);
+}
 
 /* The guest broke a rule of the specification. */
 void qrdma_guest_error(QrdmaEngine *engine, const char *format, ...)

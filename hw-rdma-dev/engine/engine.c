@@ -16,9 +16,14 @@ QrdmaEngine *qrdma_engine_new(const QrdmaHostOps *ops, void *opaque,
     engine->ops = ops;
     engine->opaque = opaque;
     engine->config = *config;
+    for (unsigned i = 0; i < QRDMA_TIMERS; i++) {
+        engine->deadlines[i] = UINT64_MAX;
+    }
+    engine->timer = UINT64_MAX;
     engine->umr_random = config->umr_order_seed;
     qrdma_pble_cache_init(engine);
     engine->queues = qrdma_queues_new(engine);
+    qrdma_faults_init(engine);
     qrdma_audit_init(engine);
     return engine;
 }
@@ -30,6 +35,7 @@ void qrdma_engine_reset(QrdmaEngine *engine)
      * Queues before mkeys and SDs, which such work points at.
      */
     qrdma_registers_reset(engine);
+    qrdma_faults_reset(engine);
     qrdma_queues_reset(engine);
     qrdma_command_reset(engine);
     qrdma_audit_reset(engine);
@@ -38,6 +44,10 @@ void qrdma_engine_reset(QrdmaEngine *engine)
     qrdma_gid_reset(engine);
     engine->counters = (QrdmaCounters) { 0 };
     engine->umr_random = engine->config.umr_order_seed;
+    for (unsigned i = 0; i < QRDMA_TIMERS; i++) {
+        engine->deadlines[i] = UINT64_MAX;
+    }
+    engine->timer = UINT64_MAX;
     engine->ops->set_timer(engine->opaque, UINT64_MAX);
     /* The host may have dropped what was scheduled; else it finds nothing. */
     engine->scheduled = false;
@@ -50,6 +60,7 @@ void qrdma_engine_free(QrdmaEngine *engine)
     }
     qrdma_engine_reset(engine);
     qrdma_audit_free(engine);
+    qrdma_faults_free(engine);
     qrdma_queues_free(engine);
     qrdma_pble_cache_free(engine);
     g_free(engine);
@@ -92,6 +103,9 @@ bool qrdma_engine_run(QrdmaEngine *engine)
     if (!engine->registers.enabled) {
         return false;
     }
+    if (qrdma_engine_running(engine)) {
+        qrdma_faults_run(engine);
+    }
     more = qrdma_command_run(engine, COMMANDS_PER_RUN);
     if (qrdma_engine_running(engine)) {
         more |= qrdma_queues_run(engine);
@@ -102,11 +116,41 @@ bool qrdma_engine_run(QrdmaEngine *engine)
     return engine->scheduled;
 }
 
+static void update_timer(QrdmaEngine *engine)
+{
+    uint64_t first = UINT64_MAX;
+
+    for (unsigned i = 0; i < QRDMA_TIMERS; i++) {
+        first = MIN(first, engine->deadlines[i]);
+    }
+    if (first != engine->timer) {
+        engine->timer = first;
+        engine->ops->set_timer(engine->opaque, first);
+    }
+}
+
+void qrdma_engine_set_timer(QrdmaEngine *engine, QrdmaTimer timer,
+                            uint64_t deadline)
+{
+    engine->deadlines[timer] = deadline;
+    update_timer(engine);
+}
+
 void qrdma_engine_timer(QrdmaEngine *engine)
 {
-    if (qrdma_engine_running(engine)) {
-        qrdma_queues_timer(engine);
+    /* It has run off. */
+    engine->timer = UINT64_MAX;
+    if (!qrdma_engine_running(engine)) {
+        return;
     }
+    qrdma_queues_timer(engine);
+    if (engine->deadlines[QRDMA_TIMER_FAULTS] <=
+        engine->ops->clock(engine->opaque)) {
+        /* The run takes what is due, and sets the next deadline. */
+        engine->deadlines[QRDMA_TIMER_FAULTS] = UINT64_MAX;
+        qrdma_engine_schedule(engine);
+    }
+    update_timer(engine);
 }
 
 void qrdma_engine_doorbell(QrdmaEngine *engine, uint32_t page,

@@ -28,9 +28,16 @@ static void raise_interrupt(QrdmaEngine *engine, QrdmaEq *eq)
     engine->ops->raise_interrupt(engine->opaque, eq->vector);
 }
 
-/* The EQ has room. Without events a driver would wait for ever: fatal. */
-static void write_event(QrdmaEngine *engine, QrdmaEq *eq,
-                        const struct qrdma_eqe *event)
+/* Without events a driver would wait for ever: fatal. */
+static void fail(QrdmaEngine *engine, QrdmaEq *eq)
+{
+    qrdma_guest_error(engine, "EQ %u: event could not be written", eq->number);
+    qrdma_engine_fatal(engine, QRDMA_FATAL_EQ_DMA);
+}
+
+/* The EQ has room. */
+static void write_event_now(QrdmaEngine *engine, QrdmaEq *eq,
+                            const struct qrdma_eqe *event)
 {
     struct qrdma_eqe eqe = *event;
 
@@ -39,9 +46,7 @@ static void write_event(QrdmaEngine *engine, QrdmaEq *eq,
     }
     eqe.phase = qrdma_ring_phase(&eq->ring, eq->producer);
     if (!qrdma_ring_write(engine, &eq->ring, eq->producer, &eqe)) {
-        qrdma_guest_error(engine, "EQ %u: event could not be written",
-                          eq->number);
-        qrdma_engine_fatal(engine, QRDMA_FATAL_EQ_DMA);
+        fail(engine, eq);
         return;
     }
     eq->producer++;
@@ -54,6 +59,88 @@ static void write_event(QrdmaEngine *engine, QrdmaEq *eq,
                 qrdma_le32(eqe.token), eqe.flags);
     if (eq->armed) {
         raise_interrupt(engine, eq);
+    }
+}
+
+void qrdma_eq_deliver(QrdmaEngine *engine, QrdmaEq *eq,
+                      const struct qrdma_eqe *event)
+{
+    if (!is_full(eq)) {
+        write_event_now(engine, eq, event);
+    }
+}
+
+static bool hold_back(QrdmaEngine *engine, QrdmaEq *eq,
+                      const struct qrdma_eqe *event, const QrdmaFault *fault)
+{
+    QrdmaHeld *held = qrdma_faults_hold(engine, fault);
+
+    if (held) {
+        held->queue = eq->number;
+        held->eqe = *event;
+    }
+    return held;
+}
+
+/* An event that a fault hits. */
+static void misdeliver(QrdmaEngine *engine, QrdmaEq *eq,
+                       const struct qrdma_eqe *event, const QrdmaFault *fault)
+{
+    switch (fault->action) {
+    case QRDMA_FAULT_FAIL:
+        fail(engine, eq);
+        break;
+    case QRDMA_FAULT_DELAY:
+    case QRDMA_FAULT_SWAP:
+        if (!hold_back(engine, eq, event, fault)) {
+            write_event_now(engine, eq, event);
+        }
+        break;
+    case QRDMA_FAULT_DUPLICATE:
+        write_event_now(engine, eq, event);
+        hold_back(engine, eq, event, fault);
+        break;
+    case QRDMA_FAULT_FATAL:
+        if (fault->point == QRDMA_FAULT_POINT_AFTER) {
+            write_event_now(engine, eq, event);
+        }
+        qrdma_engine_fatal(engine, QRDMA_FATAL_INJECTED);
+        break;
+    case QRDMA_FAULT_DROP:
+    case QRDMA_FAULT_LATE:
+        break;
+    }
+}
+
+static void deliver_swapped(QrdmaEngine *engine, QrdmaEq *eq, uint32_t index,
+                            uint32_t type)
+{
+    QrdmaHeld *held;
+
+    while ((held = qrdma_faults_take_swapped(engine, QRDMA_FAULT_EVENT, index,
+                                             type, eq->number))) {
+        qrdma_eq_deliver(engine, eq, &held->eqe);
+        qrdma_held_free(engine, held);
+    }
+}
+
+/* The EQ has room; after a swap it may not have any more. */
+static void write_event(QrdmaEngine *engine, QrdmaEq *eq,
+                        const struct qrdma_eqe *event)
+{
+    uint32_t index = QRDMA_MKEY_INDEX(qrdma_le32(event->key));
+    QrdmaFault fault;
+
+    if (qrdma_faults_of(engine->faults, QRDMA_FAULT_EVENT) &&
+        qrdma_engine_running(engine) &&
+        qrdma_fault_take(engine, QRDMA_FAULT_EVENT, index, event->type,
+                         &fault)) {
+        misdeliver(engine, eq, event, &fault);
+        return;
+    }
+    write_event_now(engine, eq, event);
+    if (!g_queue_is_empty(&engine->faults->held)) {
+        deliver_swapped(engine, eq, index, event->type);
     }
 }
 
@@ -137,6 +224,7 @@ void qrdma_eq_free(QrdmaEngine *engine, QrdmaEq *eq)
     if (eq->in_work) {
         g_queue_unlink(&engine->queues->eq_work, &eq->work_link);
     }
+    qrdma_faults_forget(engine, QRDMA_FAULT_EVENT, eq->number);
     engine->queues->eqs[eq->number] = NULL;
     qrdma_ring_release(engine, &eq->ring);
     g_free(eq);

@@ -8,9 +8,12 @@
 /* What QrdmaHostOps moves in one call. */
 #define DMA_MAX_LENGTH 65536u
 
-static bool dma_in_range(QrdmaEngine *engine, uint64_t address, size_t length)
+/* False: it cannot be, or injected faults do not let it. */
+static bool dma_begins(QrdmaEngine *engine, uint64_t address, size_t length,
+                       bool write)
 {
-    if (length && address + (length - 1) < address) {
+    if ((length && address + (length - 1) < address) ||
+        qrdma_dma_is_faulty(engine, write, address, length)) {
         engine->counters.dma_errors++;
         return false;
     }
@@ -22,7 +25,7 @@ bool qrdma_dma_read(QrdmaEngine *engine, uint64_t address, void *buffer,
 {
     uint8_t *bytes = buffer;
 
-    if (!dma_in_range(engine, address, length)) {
+    if (!dma_begins(engine, address, length, false)) {
         return false;
     }
     while (length) {
@@ -44,7 +47,7 @@ bool qrdma_dma_write(QrdmaEngine *engine, uint64_t address, const void *buffer,
 {
     const uint8_t *bytes = buffer;
 
-    if (!dma_in_range(engine, address, length)) {
+    if (!dma_begins(engine, address, length, true)) {
         return false;
     }
     while (length) {

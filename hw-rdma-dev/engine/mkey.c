@@ -67,6 +67,8 @@ static void wake(QrdmaEngine *engine, uint32_t number)
 {
     if (number == QRDMA_OWNER_COMMAND) {
         qrdma_command_wake(engine);
+    } else if (number == QRDMA_OWNER_HELD) {
+        qrdma_faults_wake(engine);
     } else {
         qrdma_qp_wake(engine, number);
     }
@@ -202,6 +204,8 @@ static enum qrdma_status modify(QrdmaEngine *engine,
     engine->commands.change = qrdma_umr_new_modify(engine, mkey,
                                                    qrdma_le64(in->mask),
                                                    &in->context);
+    qrdma_umr_set_late(engine->commands.change, engine->commands.withheld,
+                       engine->commands.silent);
     return QRDMA_STATUS_OK;
 }
 

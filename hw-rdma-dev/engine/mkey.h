@@ -46,8 +46,9 @@ typedef struct QrdmaMkey {
     QrdmaAuditWatch *watch;     /* audit.h; NULL: not watched */
 } QrdmaMkey;
 
-/* The owner is a command. No QPN has this value. */
+/* The owner is a command, or a UMR that a fault held back. These are no QPNs. */
 #define QRDMA_OWNER_COMMAND UINT32_MAX
+#define QRDMA_OWNER_HELD (UINT32_MAX - 1)
 
 typedef struct QrdmaMkeyChunk {
     uint32_t used;

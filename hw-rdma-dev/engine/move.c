@@ -11,9 +11,17 @@
 /* Where memory cannot be mapped, this much goes through a buffer at a time. */
 #define BOUNCE_SIZE 4096
 
+/*
+ * While an injected fault waits for such transfers, all go through
+ * qrdma_dma_read() and qrdma_dma_write(), which ask it.
+ */
 static void *map(QrdmaEngine *engine, uint64_t address, size_t *length,
                  bool write)
 {
+    if (qrdma_faults_of(engine->faults, write ? QRDMA_FAULT_DMA_WRITE
+                                              : QRDMA_FAULT_DMA_READ)) {
+        return NULL;
+    }
     return engine->ops->dma_map(engine->opaque, address, length, write);
 }
 
@@ -144,11 +152,16 @@ static uint64_t operate(uint64_t *word, const QrdmaSendRequest *request)
 bool qrdma_packet_atomic(QrdmaEngine *engine, QrdmaPacket *packet,
                          const QrdmaSendRequest *request, uint8_t result[8])
 {
+    uint64_t address = packet->destination.access.bus_address;
     size_t length = sizeof(uint64_t);
-    void *pointer = map(engine, packet->destination.access.bus_address,
-                        &length, true);
+    void *pointer;
     bool good;
 
+    if (qrdma_dma_is_faulty(engine, false, address, length) ||
+        qrdma_dma_is_faulty(engine, true, address, length)) {
+        return false;
+    }
+    pointer = engine->ops->dma_map(engine->opaque, address, &length, true);
     if (!pointer) {
         return false;
     }

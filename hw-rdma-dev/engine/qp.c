@@ -264,7 +264,7 @@ void qrdma_qp_complete(QrdmaEngine *engine, QrdmaQp *qp, QrdmaWorkQueue *queue,
     cqe->qpn = qrdma_le32(qp->number);
     cqe->wqe_counter = qrdma_le32(queue->consumer);
     queue->consumer++;
-    qrdma_cq_post(engine, queue->cq, cqe);
+    qrdma_cq_post(engine, queue->cq, cqe, qp->umr_index);
 }
 
 static void flush_queue(QrdmaEngine *engine, QrdmaQp *qp,

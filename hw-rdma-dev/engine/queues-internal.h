@@ -68,6 +68,10 @@ void qrdma_event_cancel(QrdmaPendingEvent *pending);
 /* An asynchronous event; lost, and counted, if EQ 0 is full. */
 void qrdma_event_post(QrdmaEngine *engine, const struct qrdma_eqe *event);
 
+/* An event that fault injection held back: now, if there is room. */
+void qrdma_eq_deliver(QrdmaEngine *engine, QrdmaEq *eq,
+                      const struct qrdma_eqe *event);
+
 void qrdma_eq_free(QrdmaEngine *engine, QrdmaEq *eq);
 
 /* ------------------------------------------------------- completion queues */
@@ -93,9 +97,14 @@ QrdmaCq *qrdma_cq_find(QrdmaEngine *engine, uint32_t number);
 /*
  * Add a CQE; phase is filled in here. In error, or full, or when its memory is
  * not there, no CQE is written, and the QPs of the CQ are in error when this
- * returns: callers look at the state of theirs.
+ * returns: callers look at the state of theirs. index: of the mkey that a UMR
+ * has changed, for fault injection; 0 for other completions.
  */
-void qrdma_cq_post(QrdmaEngine *engine, QrdmaCq *cq, struct qrdma_cqe *cqe);
+void qrdma_cq_post(QrdmaEngine *engine, QrdmaCq *cq, struct qrdma_cqe *cqe,
+                   uint32_t index);
+
+/* The same, past fault injection. */
+void qrdma_cq_deliver(QrdmaEngine *engine, QrdmaCq *cq, struct qrdma_cqe *cqe);
 
 /* The consumer has moved to `consumer` (checked), and wants `arm`. */
 void qrdma_cq_consumed(QrdmaEngine *engine, QrdmaCq *cq, uint32_t consumer,
@@ -210,6 +219,8 @@ struct QrdmaQp {
     bool established;           /* COMMUNICATION event has been given */
     QrdmaUmr *umr;              /* UMR queue: the one that is worked on */
     bool umr_signaled;
+    uint32_t umr_index;         /* mkey that it is about */
+    QrdmaFault umr_fault;       /* what is done to it on purpose */
 
     QrdmaWait wait;
     GSequenceIter *deadline_iter;   /* NULL: no deadline */
@@ -333,7 +344,6 @@ struct QrdmaQueues {
     GQueue eq_work;
     GQueue ready;               /* QPs that have something to do */
     GSequence *deadlines;       /* QPs, soonest first */
-    uint64_t timer;             /* what the host's timer is set to */
     uint32_t ring_pages;        /* of level 1 rings */
     uint32_t last_token;        /* of page faults */
 };

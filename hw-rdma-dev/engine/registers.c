@@ -129,22 +129,8 @@ static uint64_t read_mac(QrdmaEngine *engine)
 
 static uint64_t read_diagnostic_caps(QrdmaEngine *engine)
 {
-    return (engine->config.diagnostics ? QRDMA_DIAGNOSTIC_UMR_FAIL : 0) |
+    return (engine->config.diagnostics ? QRDMA_DIAGNOSTIC_FAULTS : 0) |
            (engine->config.audit ? QRDMA_DIAGNOSTIC_AUDIT : 0);
-}
-
-static uint64_t read_umr_fail(QrdmaEngine *engine)
-{
-    return (uint32_t)engine->registers.umr_refuse << 16 |
-           engine->registers.umr_pass;
-}
-
-static void write_umr_fail(QrdmaEngine *engine, uint64_t value)
-{
-    if (engine->config.diagnostics) {
-        engine->registers.umr_pass = value & 0xffff;
-        engine->registers.umr_refuse = value >> 16 & 0xffff;
-    }
 }
 
 static const QrdmaRegisterType register_types[] = {
@@ -162,7 +148,6 @@ static const QrdmaRegisterType register_types[] = {
     { QRDMA_REG_COMMAND_CONSUMER, 4, read_command_consumer, NULL },
     { QRDMA_REG_MAC, 8, read_mac, NULL },
     { QRDMA_REG_DIAGNOSTIC_CAPS, 4, read_diagnostic_caps, NULL },
-    { QRDMA_REG_DIAGNOSTIC_UMR_FAIL, 4, read_umr_fail, write_umr_fail },
 };
 
 static const QrdmaRegisterWindow main_window = {
@@ -171,6 +156,7 @@ static const QrdmaRegisterWindow main_window = {
 
 static const QrdmaRegisterWindow *const windows[] = {
     &main_window,
+    &qrdma_fault_window,
     &qrdma_audit_window,
 };
 
@@ -256,19 +242,4 @@ void qrdma_registers_reset(QrdmaEngine *engine)
 void qrdma_status_set(QrdmaEngine *engine, uint32_t bits)
 {
     engine->registers.status |= bits & STATUS_STICKY;
-}
-
-bool qrdma_diagnostics_refuse_umr(QrdmaEngine *engine)
-{
-    QrdmaRegisters *registers = &engine->registers;
-
-    if (registers->umr_pass) {
-        registers->umr_pass--;
-        return false;
-    }
-    if (registers->umr_refuse) {
-        registers->umr_refuse--;
-        return true;
-    }
-    return false;
 }

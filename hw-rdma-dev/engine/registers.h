@@ -15,10 +15,6 @@ typedef struct QrdmaRegisters {
     uint64_t command_ring;
     uint32_t command_log_size;
     uint32_t command_vector;
-
-    /* Diagnostic window: UMRs to let pass, then UMRs to refuse. */
-    uint16_t umr_pass;
-    uint16_t umr_refuse;
 } QrdmaRegisters;
 
 typedef struct QrdmaRegisterType {
@@ -35,14 +31,12 @@ typedef struct QrdmaRegisterWindow {
     bool (*is_there)(const QrdmaEngine *engine);    /* NULL: always */
 } QrdmaRegisterWindow;
 
+extern const QrdmaRegisterWindow qrdma_fault_window;    /* registers-fault.c */
 extern const QrdmaRegisterWindow qrdma_audit_window;    /* registers-audit.c */
 
 void qrdma_registers_reset(QrdmaEngine *engine);
 
 /* Set W1C bits of QRDMA_REG_STATUS: EVENT_LOST or DOORBELL_ERROR. */
 void qrdma_status_set(QrdmaEngine *engine, uint32_t bits);
-
-/* True if the next UMR is to be refused with QRDMA_STATUS_INJECTED; counts. */
-bool qrdma_diagnostics_refuse_umr(QrdmaEngine *engine);
 
 #endif /* QRDMA_REGISTERS_H */

@@ -20,7 +20,6 @@ QrdmaQueues *qrdma_queues_new(QrdmaEngine *engine)
     g_queue_init(&queues->eq_work);
     g_queue_init(&queues->ready);
     queues->deadlines = g_sequence_new(NULL);
-    queues->timer = UINT64_MAX;
     return queues;
 }
 
@@ -96,8 +95,8 @@ static gint compare_deadlines(gconstpointer left, gconstpointer right,
 
 static void update_timer(QrdmaEngine *engine)
 {
-    QrdmaQueues *queues = engine->queues;
-    GSequenceIter *first = g_sequence_get_begin_iter(queues->deadlines);
+    GSequenceIter *first =
+        g_sequence_get_begin_iter(engine->queues->deadlines);
     uint64_t deadline = UINT64_MAX;
 
     if (!g_sequence_iter_is_end(first)) {
@@ -105,10 +104,7 @@ static void update_timer(QrdmaEngine *engine)
 
         deadline = qp->deadline;
     }
-    if (deadline != queues->timer) {
-        queues->timer = deadline;
-        engine->ops->set_timer(engine->opaque, deadline);
-    }
+    qrdma_engine_set_timer(engine, QRDMA_TIMER_QUEUES, deadline);
 }
 
 void qrdma_qp_set_deadline(QrdmaEngine *engine, QrdmaQp *qp, uint64_t delay)
@@ -134,7 +130,6 @@ void qrdma_queues_timer(QrdmaEngine *engine)
     QrdmaQueues *queues = engine->queues;
     uint64_t now = engine->ops->clock(engine->opaque);
 
-    queues->timer = UINT64_MAX;
     while (!g_sequence_is_empty(queues->deadlines)) {
         GSequenceIter *first = g_sequence_get_begin_iter(queues->deadlines);
         QrdmaQp *qp = g_sequence_get(first);
@@ -151,6 +146,45 @@ void qrdma_queues_timer(QrdmaEngine *engine)
 
 /* -------------------------------------------------------------- UMR queues */
 
+/* What fault injection wants of the UMR. False: not to be begun now. */
+static bool inject(QrdmaEngine *engine, QrdmaQp *qp)
+{
+    QrdmaFault fault;
+
+    if (!qrdma_fault_take(engine, QRDMA_FAULT_UMR, qp->umr_index, 0, &fault)) {
+        return true;
+    }
+    qp->umr_fault = fault;
+    if (fault.action == QRDMA_FAULT_DELAY) {
+        qrdma_qp_set_deadline(engine, qp, fault.delay);
+        return false;
+    }
+    if (fault.action == QRDMA_FAULT_FATAL &&
+        fault.point == QRDMA_FAULT_POINT_BEFORE) {
+        qrdma_engine_fatal(engine, QRDMA_FATAL_INJECTED);
+        return false;
+    }
+    qrdma_umr_inject(qp->umr, &fault);
+    return true;
+}
+
+/* The copy that comes later. DUPLICATE without a delay: at the next run. */
+static void hold_kept(QrdmaEngine *engine, QrdmaQp *qp)
+{
+    QrdmaUmr *kept = qrdma_umr_take_kept(qp->umr);
+    QrdmaHeld *held;
+
+    if (!kept) {
+        return;
+    }
+    held = qrdma_faults_hold(engine, &qp->umr_fault);
+    if (held) {
+        held->umr = kept;
+    } else {
+        qrdma_umr_free(engine, kept);
+    }
+}
+
 /* Start on the next WQE; false if there is none, or it is not readable. */
 static bool begin_umr(QrdmaEngine *engine, QrdmaQp *qp)
 {
@@ -164,9 +198,10 @@ static bool begin_umr(QrdmaEngine *engine, QrdmaQp *qp)
         return false;
     }
     qp->umr = qrdma_umr_new(engine, qp->number, slot);
+    qp->umr_index = qrdma_umr_index(qp->umr);
     qp->umr_signaled = slot[offsetof(struct qrdma_umr_wqe, flags)] &
                        QRDMA_WQE_SIGNALED;
-    return true;
+    return inject(engine, qp);
 }
 
 static void end_umr(QrdmaEngine *engine, QrdmaQp *qp, bool refused,
@@ -178,6 +213,7 @@ static void end_umr(QrdmaEngine *engine, QrdmaQp *qp, bool refused,
         .syndrome = qrdma_le16(refused ? status : QRDMA_STATUS_OK),
     };
 
+    hold_kept(engine, qp);
     qrdma_umr_free(engine, qp->umr);
     qp->umr = NULL;
     if (refused || qp->umr_signaled) {
@@ -185,6 +221,7 @@ static void end_umr(QrdmaEngine *engine, QrdmaQp *qp, bool refused,
     } else {
         qp->send.consumer++;
     }
+    qp->umr_index = 0;
     if (refused) {
         qrdma_qp_to_error(engine, qp);
     }
@@ -196,7 +233,8 @@ static bool umr_turn(QrdmaEngine *engine, QrdmaQp *qp)
     QrdmaUmrProgress progress;
     bool woken;
 
-    if (qp->wait == QRDMA_WAIT_UMR || (!qp->umr && !begin_umr(engine, qp))) {
+    if (qp->wait == QRDMA_WAIT_UMR || qp->deadline_iter ||
+        (!qp->umr && !begin_umr(engine, qp))) {
         return false;
     }
     /* What the step itself sets free may be what it waits for. */

@@ -27,9 +27,17 @@ typedef struct UmrUnit {
 struct QrdmaUmr {
     uint32_t number;            /* QPN, or QRDMA_OWNER_COMMAND */
     UmrPhase phase;
-    bool counted;               /* the diagnostic window has seen it */
     bool fence_begun;
-    bool held;                  /* done when its completion was long ago */
+
+    /* Fault injection. */
+    enum qrdma_status injected; /* refused with this; OK: not */
+    bool withheld;              /* completes as success, and is not done */
+    bool keep;                  /* have a copy made, to be done later ... */
+    QrdmaUmr *kept;             /* ... which is here once it is valid */
+    uint64_t *captured;         /* of a copy: data as it was then */
+    bool held;                  /* it is one: its completion was before */
+    bool is_fatal;              /* the card fails before item fatal_point */
+    uint32_t fatal_point;
     uint64_t change;            /* its number, from when it begins to change */
 
     /* What is asked for. */

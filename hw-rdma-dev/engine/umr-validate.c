@@ -94,7 +94,9 @@ static enum qrdma_status check_mkey(const QrdmaUmr *umr)
 static enum qrdma_status stage_data(QrdmaEngine *engine, QrdmaUmr *umr)
 {
     umr->data = g_malloc(umr->table_length);
-    if (umr->flags & QRDMA_UMR_INLINE) {
+    if (umr->captured) {
+        memcpy(umr->data, umr->captured, umr->table_length);
+    } else if (umr->flags & QRDMA_UMR_INLINE) {
         memcpy(umr->data, umr->copy.bytes + QRDMA_UMR_INLINE_OFFSET,
                umr->table_length);
     } else if (!qrdma_dma_read(engine, umr->table_address, umr->data,

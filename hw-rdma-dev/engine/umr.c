@@ -47,6 +47,68 @@ QrdmaUmr *qrdma_umr_new_modify(QrdmaEngine *engine, const QrdmaMkey *mkey,
     return umr;
 }
 
+/* ------------------------------------------------------- fault injection */
+
+void qrdma_umr_inject(QrdmaUmr *umr, const QrdmaFault *fault)
+{
+    switch (fault->action) {
+    case QRDMA_FAULT_FAIL:
+        umr->injected = fault->status ? fault->status : QRDMA_STATUS_INJECTED;
+        break;
+    case QRDMA_FAULT_DROP:
+        umr->withheld = true;
+        break;
+    case QRDMA_FAULT_LATE:
+    case QRDMA_FAULT_SWAP:
+        umr->withheld = true;
+        umr->keep = true;
+        break;
+    case QRDMA_FAULT_DUPLICATE:
+        umr->keep = true;
+        break;
+    case QRDMA_FAULT_FATAL:
+        umr->is_fatal = true;
+        umr->fatal_point = fault->point;
+        break;
+    case QRDMA_FAULT_DELAY:
+        break;
+    }
+}
+
+void qrdma_umr_set_late(QrdmaUmr *umr, bool withheld, bool held)
+{
+    umr->withheld = withheld;
+    umr->held = held;
+}
+
+uint32_t qrdma_umr_index(const QrdmaUmr *umr)
+{
+    return QRDMA_MKEY_INDEX(umr->key);
+}
+
+QrdmaUmr *qrdma_umr_take_kept(QrdmaUmr *umr)
+{
+    return g_steal_pointer(&umr->kept);
+}
+
+/*
+ * The driver may use its buffers again as soon as it sees the completion: the
+ * copy has the data that was read now.
+ */
+static QrdmaUmr *make_kept(const QrdmaUmr *umr)
+{
+    QrdmaUmr *copy = g_new0(QrdmaUmr, 1);
+
+    copy->number = QRDMA_OWNER_HELD;
+    copy->copy = umr->copy;
+    decode(copy);
+    copy->key = umr->key;
+    copy->mask = umr->mask;
+    copy->captured = g_memdup2(umr->data, umr->table_length);
+    copy->held = true;
+    return copy;
+}
+
 /* ------------------------------------------------------ order of visibility */
 
 /* splitmix64: small, and the same sequence everywhere. */
@@ -133,6 +195,17 @@ static bool apply_units(QrdmaEngine *engine, QrdmaUmr *umr, uint32_t first,
     return true;
 }
 
+/* How many of `budget` items come before a fault has the card fail. */
+static unsigned until_fatal(const QrdmaUmr *umr, unsigned budget)
+{
+    return umr->is_fatal ? MIN(budget, umr->fatal_point - umr->next) : budget;
+}
+
+static bool fatal_is_due(const QrdmaUmr *umr)
+{
+    return umr->is_fatal && umr->next >= umr->fatal_point;
+}
+
 /* False: the card is in fatal error. */
 static bool change(QrdmaEngine *engine, QrdmaUmr *umr, unsigned budget)
 {
@@ -140,10 +213,15 @@ static bool change(QrdmaEngine *engine, QrdmaUmr *umr, unsigned budget)
         uint32_t item = umr->order[umr->next];
         uint32_t run = 1;
 
+        if (fatal_is_due(umr)) {
+            qrdma_engine_fatal(engine, QRDMA_FATAL_INJECTED);
+            return false;
+        }
         if (item == umr->units) {
             apply_context(engine, umr);
         } else {
-            run = umr->places ? run_of_units(umr, budget) : 1;
+            run = umr->places ? run_of_units(umr, until_fatal(umr, budget))
+                              : 1;
             if (!apply_units(engine, umr, item, run)) {
                 return false;
             }
@@ -163,7 +241,7 @@ static void let_go(QrdmaEngine *engine, QrdmaUmr *umr)
     QrdmaMkey *mkey = g_steal_pointer(&umr->mkey);
 
     qrdma_umr_unstage(engine, umr);
-    if (mkey) {
+    if (mkey && mkey->owner == umr) {
         qrdma_mkey_unclaim(engine, mkey);
     }
     umr->phase = UMR_OVER;
@@ -179,7 +257,7 @@ static QrdmaUmrProgress finish(QrdmaEngine *engine, QrdmaUmr *umr,
                 status);
     if (!qrdma_umr_is_command(umr)) {
         if (status == QRDMA_STATUS_OK) {
-            engine->counters.umr_completed++;
+            engine->counters.umr_completed += !umr->held;
         } else {
             engine->counters.umr_refused++;
             qrdma_guest_error(engine, "UMR of key 0x%x on QP 0x%x refused: "
@@ -200,15 +278,6 @@ static enum qrdma_status check_key(QrdmaUmr *umr, const QrdmaMkey *mkey)
     return QRDMA_STATUS_OK;
 }
 
-static bool is_injected(QrdmaEngine *engine, QrdmaUmr *umr)
-{
-    bool first = !umr->counted;
-
-    umr->counted = true;
-    return first && !qrdma_umr_is_command(umr) &&
-           qrdma_diagnostics_refuse_umr(engine);
-}
-
 /*
  * Validate, unless another change owns the mkey. That one may be what makes
  * this one valid or not, so everything about the mkey is asked once it is over.
@@ -218,8 +287,7 @@ static QrdmaUmrProgress begin(QrdmaEngine *engine, QrdmaUmr *umr,
 {
     QrdmaMkey *mkey;
 
-    *status = is_injected(engine, umr) ? QRDMA_STATUS_INJECTED
-                                       : qrdma_umr_check_form(umr);
+    *status = umr->injected ? umr->injected : qrdma_umr_check_form(umr);
     if (*status != QRDMA_STATUS_OK) {
         return finish(engine, umr, *status);
     }
@@ -235,10 +303,39 @@ static QrdmaUmrProgress begin(QrdmaEngine *engine, QrdmaUmr *umr,
     if (*status != QRDMA_STATUS_OK) {
         return finish(engine, umr, *status);
     }
-    plan(engine, umr);
     umr->change = ++engine->changes;
+    if (umr->keep) {
+        umr->kept = make_kept(umr);
+    }
+    if (umr->withheld) {
+        qrdma_audit_wished(engine, umr, false);
+        qrdma_audit_settle(engine, umr);
+        return finish(engine, umr, QRDMA_STATUS_OK);
+    }
+    plan(engine, umr);
     umr->phase = UMR_CHANGING;
     return QRDMA_UMR_MORE;
+}
+
+/*
+ * All of it is visible and the accesses from before have ended. What was to be
+ * done with it, and is now done before it completes, needs the mkey.
+ */
+static QrdmaUmrProgress complete(QrdmaEngine *engine, QrdmaUmr *umr)
+{
+    if (umr->is_fatal) {
+        qrdma_engine_fatal(engine, QRDMA_FATAL_INJECTED);
+        return QRDMA_UMR_WAIT;
+    }
+    if (!umr->held) {
+        qrdma_audit_wished(engine, umr, true);
+        qrdma_mkey_unclaim(engine, umr->mkey);
+        if (!qrdma_umr_is_command(umr)) {
+            qrdma_faults_umr_done(engine, umr);
+        }
+    }
+    qrdma_audit_settle(engine, umr);
+    return finish(engine, umr, QRDMA_STATUS_OK);
 }
 
 QrdmaUmrProgress qrdma_umr_step(QrdmaEngine *engine, QrdmaUmr *umr,
@@ -265,8 +362,7 @@ QrdmaUmrProgress qrdma_umr_step(QrdmaEngine *engine, QrdmaUmr *umr,
     if (!qrdma_mkey_fence(umr->mkey, &umr->fence_begun)) {
         return QRDMA_UMR_WAIT;
     }
-    qrdma_audit_completed(engine, umr, true);
-    return finish(engine, umr, QRDMA_STATUS_OK);
+    return complete(engine, umr);
 }
 
 void qrdma_umr_free(QrdmaEngine *engine, QrdmaUmr *umr)
@@ -279,5 +375,7 @@ void qrdma_umr_free(QrdmaEngine *engine, QrdmaUmr *umr)
         change(engine, umr, UINT_MAX);
     }
     let_go(engine, umr);
+    qrdma_umr_free(engine, umr->kept);
+    g_free(umr->captured);
     g_free(umr);
 }

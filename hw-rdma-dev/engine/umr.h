@@ -44,6 +44,23 @@ QrdmaUmr *qrdma_umr_new_modify(QrdmaEngine *engine, const QrdmaMkey *mkey,
 QrdmaUmrProgress qrdma_umr_step(QrdmaEngine *engine, QrdmaUmr *umr,
                                 unsigned budget, enum qrdma_status *status);
 
+/* ------------------------------------------------------- fault injection */
+
+/* Before the first step: what a fault does to the UMR. */
+void qrdma_umr_inject(QrdmaUmr *umr, const QrdmaFault *fault);
+
+/* Of a MODIFY_MKEY: withheld as by DROP; held as one that was withheld. */
+void qrdma_umr_set_late(QrdmaUmr *umr, bool withheld, bool held);
+
+/* Mkey index that it names. */
+uint32_t qrdma_umr_index(const QrdmaUmr *umr);
+
+/*
+ * The copy that a fault wants done later, with the data as it is now; NULL:
+ * none. Its owner is QRDMA_OWNER_HELD. There when a step has validated the UMR.
+ */
+QrdmaUmr *qrdma_umr_take_kept(QrdmaUmr *umr);
+
 /*
  * Over, at any point: what is not begun is dropped, what is begun is made whole
  * at once (so a mkey is never left between two states), and nothing is waited

@@ -179,3 +179,23 @@ uint64_t *card_pble(TestCard *card, uint64_t index)
     g_assert_true(qrdma_hmc_bus_address(card->engine, index, &address, NULL));
     return card_pointer(card, address, sizeof(uint64_t));
 }
+
+void card_refuse_umrs(TestCard *card, uint32_t at, uint32_t count)
+{
+    QrdmaFault fault = {
+        .target = QRDMA_FAULT_UMR,
+        .action = QRDMA_FAULT_FAIL,
+        .at = at,
+        .count = count,
+    };
+
+    g_assert_cmpint(qrdma_engine_fault_arm(card->engine, &fault), ==,
+                    QRDMA_FAULT_ARMED);
+}
+
+unsigned card_faults(TestCard *card)
+{
+    QrdmaFault faults[QRDMA_MAX_FAULTS];
+
+    return qrdma_engine_fault_list(card->engine, faults);
+}

@@ -71,6 +71,12 @@ void card_add_paged_sd(TestCard *card, uint32_t number);
 /* CPU's view of a backed PBLE: little-endian. */
 uint64_t *card_pble(TestCard *card, uint64_t index);
 
+/* Refuse UMRs number at..at+count-1 from now with QRDMA_STATUS_INJECTED. */
+void card_refuse_umrs(TestCard *card, uint32_t at, uint32_t count);
+
+/* Faults that are armed and not spent. */
+unsigned card_faults(TestCard *card);
+
 uint32_t card_register(TestCard *card, uint64_t offset);
 
 #endif /* QRDMA_TEST_CARD_H */

@@ -403,12 +403,12 @@ static void test_modify_refused(void)
     stored = region_query(card, INDEX);
     region_assert_same(&mkc, &stored);
     g_assert_cmpuint(card->engine->counters.umr_refused, ==, 0);
-    /* And the diagnostic window is not for commands. */
-    card->engine->registers.umr_refuse = 1;
+    /* And it is no UMR to fault injection. */
+    card_refuse_umrs(card, 1, 1);
     bad.log_page_size = 13;
     g_assert_cmpint(modify(card, INDEX, QRDMA_UMR_MASK_PAGE_SIZE, &bad), ==,
                     QRDMA_STATUS_OK);
-    g_assert_cmpuint(card->engine->registers.umr_refuse, ==, 1);
+    g_assert_cmpuint(card_faults(card), ==, 1);
     card_free(card);
 }
 

@@ -397,7 +397,6 @@ static void test_refused_step(void)
         QrdmaMkc before, after;
         Seen seen, again;
 
-        change.card->engine->config.diagnostics = true;
         for (unsigned step = 1; step < bad; step++) {
             set_stride(&change);
             do_step(&change, step);
@@ -405,8 +404,7 @@ static void test_refused_step(void)
         change.stride = 1;
         seen = look_once(&change);
         before = region_query(change.card, INDEX);
-        qrdma_engine_register_write(change.card->engine,
-                                    QRDMA_REG_DIAGNOSTIC_UMR_FAIL, 1u << 16, 4);
+        card_refuse_umrs(change.card, 1, 1);
         g_assert_cmpint(region_umr(change.card, &request), ==,
                         QRDMA_STATUS_INJECTED);
         again = look_once(&change);

@@ -174,7 +174,12 @@ static enum qrdma_status step_to_end(TestCard *card, const uint8_t *wqe,
     QrdmaUmr *umr = qrdma_umr_new(card->engine, REGION_UMR_QPN, wqe);
     enum qrdma_status status;
     QrdmaUmrProgress progress;
+    QrdmaFault fault;
 
+    if (qrdma_fault_take(card->engine, QRDMA_FAULT_UMR, qrdma_umr_index(umr), 0,
+                         &fault)) {
+        qrdma_umr_inject(umr, &fault);
+    }
     while ((progress = qrdma_umr_step(card->engine, umr, slice, &status)) ==
            QRDMA_UMR_MORE) {
         if (between) {

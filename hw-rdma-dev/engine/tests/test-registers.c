@@ -35,13 +35,19 @@ static bool is_access(uint64_t offset, unsigned size)
 {
     static const uint64_t wide[] = {
         QRDMA_REG_CAPABILITIES, QRDMA_REG_COMMAND_RING, QRDMA_REG_MAC,
+        QRDMA_REG_FAULT_DELAY, QRDMA_REG_FAULT_ADDRESS,
+        QRDMA_REG_FAULT_LENGTH,
     };
     static const uint64_t narrow[] = {
         QRDMA_REG_ID, QRDMA_REG_ABI_VERSION, QRDMA_REG_STATUS, QRDMA_REG_ERROR,
         QRDMA_REG_CONTROL, QRDMA_REG_COMMAND_LOG_SIZE,
         QRDMA_REG_COMMAND_VECTOR, QRDMA_REG_COMMAND_DOORBELL,
         QRDMA_REG_COMMAND_CONSUMER, QRDMA_REG_DIAGNOSTIC_CAPS,
-        QRDMA_REG_DIAGNOSTIC_UMR_FAIL,
+        QRDMA_REG_FAULT_TARGET, QRDMA_REG_FAULT_ACTION, QRDMA_REG_FAULT_AT,
+        QRDMA_REG_FAULT_COUNT, QRDMA_REG_FAULT_INDEX, QRDMA_REG_FAULT_OPCODE,
+        QRDMA_REG_FAULT_STATUS, QRDMA_REG_FAULT_POINT,
+        QRDMA_REG_FAULT_CONTROL, QRDMA_REG_FAULT_RESULT,
+        QRDMA_REG_FAULT_ARMED, QRDMA_REG_FAULT_FIRED, QRDMA_REG_FAULT_HELD,
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(wide); i++) {
@@ -84,7 +90,7 @@ static void test_every_access(void)
     g_assert_cmphex(rd(card, QRDMA_REG_COMMAND_LOG_SIZE, 4), ==, 0);
     g_assert_cmphex(rd(card, QRDMA_REG_COMMAND_VECTOR, 4), ==, 0);
     g_assert_cmphex(rd(card, QRDMA_REG_CONTROL, 4), ==, 0);
-    g_assert_cmphex(rd(card, QRDMA_REG_DIAGNOSTIC_UMR_FAIL, 4), ==, 0);
+    g_assert_cmphex(rd(card, QRDMA_REG_FAULT_ARMED, 4), ==, 0);
     card_free(card);
 }
 
@@ -193,9 +199,10 @@ static void test_diagnostics_off(void)
     TestCard *card = card_new(NULL);
 
     g_assert_cmphex(rd(card, QRDMA_REG_DIAGNOSTIC_CAPS, 4), ==, 0);
-    wr(card, QRDMA_REG_DIAGNOSTIC_UMR_FAIL, 1 << 16, 4);
-    g_assert_cmphex(rd(card, QRDMA_REG_DIAGNOSTIC_UMR_FAIL, 4), ==, 0);
-    g_assert_false(qrdma_diagnostics_refuse_umr(card->engine));
+    wr(card, QRDMA_REG_FAULT_AT, 3, 4);
+    g_assert_cmphex(rd(card, QRDMA_REG_FAULT_AT, 4), ==, 0);
+    wr(card, QRDMA_REG_AUDIT_SELECT, 3, 4);
+    g_assert_cmphex(rd(card, QRDMA_REG_AUDIT_SELECT, 4), ==, 0);
     card_free(card);
 }
 
@@ -207,13 +214,24 @@ static void test_diagnostics_on(void)
     config.diagnostics = true;
     card = card_new(&config);
     g_assert_cmphex(rd(card, QRDMA_REG_DIAGNOSTIC_CAPS, 4), ==, 1);
-    wr(card, QRDMA_REG_DIAGNOSTIC_UMR_FAIL, 0xffff0001, 4);
-    g_assert_cmphex(rd(card, QRDMA_REG_DIAGNOSTIC_UMR_FAIL, 4), ==,
-                    0xffff0001);
-    g_assert_false(qrdma_diagnostics_refuse_umr(card->engine));
-    g_assert_true(qrdma_diagnostics_refuse_umr(card->engine));
-    g_assert_cmphex(rd(card, QRDMA_REG_DIAGNOSTIC_UMR_FAIL, 4), ==,
-                    0xfffe0000);
+    wr(card, QRDMA_REG_FAULT_TARGET, QRDMA_FAULT_UMR, 4);
+    wr(card, QRDMA_REG_FAULT_ACTION, QRDMA_FAULT_LATE, 4);
+    wr(card, QRDMA_REG_FAULT_AT, 3, 4);
+    wr(card, QRDMA_REG_FAULT_DELAY + 4, 1, 4);
+    wr(card, QRDMA_REG_FAULT_CONTROL, QRDMA_FAULT_ARM, 4);
+    g_assert_cmphex(rd(card, QRDMA_REG_FAULT_RESULT, 4), ==,
+                    QRDMA_FAULT_BAD_COUNT);
+    g_assert_cmphex(rd(card, QRDMA_REG_FAULT_ARMED, 4), ==, 0);
+    wr(card, QRDMA_REG_FAULT_COUNT, 1, 4);
+    wr(card, QRDMA_REG_FAULT_CONTROL, QRDMA_FAULT_ARM, 4);
+    g_assert_cmphex(rd(card, QRDMA_REG_FAULT_RESULT, 4), ==, 0);
+    g_assert_cmphex(rd(card, QRDMA_REG_FAULT_ARMED, 4), ==, 1);
+    g_assert_cmphex(rd(card, QRDMA_REG_FAULT_DELAY, 8), ==, 1ull << 32);
+    /* A driver resets the card when it is loaded. */
+    qrdma_engine_reset(card->engine);
+    g_assert_cmphex(rd(card, QRDMA_REG_FAULT_ARMED, 4), ==, 1);
+    wr(card, QRDMA_REG_FAULT_CONTROL, QRDMA_FAULT_CLEAR, 4);
+    g_assert_cmphex(rd(card, QRDMA_REG_FAULT_ARMED, 4), ==, 0);
     card_free(card);
 }
 

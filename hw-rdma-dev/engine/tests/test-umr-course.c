@@ -381,8 +381,7 @@ static void test_injection_counts_once(void)
     enum qrdma_status status;
 
     g_assert_cmpint(step(&fixture), ==, QRDMA_UMR_MORE);
-    fixture.card->engine->registers.umr_pass = 1;
-    fixture.card->engine->registers.umr_refuse = 1;
+    card_refuse_umrs(fixture.card, 2, 1);
     g_assert_cmpint(qrdma_umr_step(fixture.card->engine, second, 1, &status),
                     ==, QRDMA_UMR_WAIT);
     while (step(&fixture) == QRDMA_UMR_MORE) {
@@ -390,7 +389,7 @@ static void test_injection_counts_once(void)
     }
     g_assert_cmpint(qrdma_umr_step(fixture.card->engine, second, 1, &status),
                     ==, QRDMA_UMR_DONE);
-    g_assert_cmpuint(fixture.card->engine->registers.umr_refuse, ==, 1);
+    g_assert_cmpuint(card_faults(fixture.card), ==, 1);
     qrdma_umr_free(fixture.card->engine, second);
     fixture_free(&fixture);
 }

@@ -601,14 +601,12 @@ static void test_injected(void)
     TestUmr umr = { .key = KEY };
     TestCard *card;
 
-    config.diagnostics = true;
     card = card_with_mkey(&config);
-    qrdma_engine_register_write(card->engine, QRDMA_REG_DIAGNOSTIC_UMR_FAIL,
-                                3u << 16 | 2, 4);
+    card_refuse_umrs(card, 3, 3);
     for (unsigned i = 0; i < G_N_ELEMENTS(expected); i++) {
         g_assert_cmpint(region_umr(card, &umr), ==, expected[i]);
     }
-    g_assert_cmphex(card_register(card, QRDMA_REG_DIAGNOSTIC_UMR_FAIL), ==, 0);
+    g_assert_cmpuint(card_faults(card), ==, 0);
     card_free(card);
 }
 

@@ -218,9 +218,16 @@ static enum qrdma_status begin_command(QrdmaEngine *engine)
 /* A new command, before anything is known about it. */
 static enum qrdma_status start_command(QrdmaEngine *engine)
 {
+    const QrdmaFault *fault = &engine->commands.fault;
+
     engine->counters.commands++;
-    return qrdma_command_inject(engine) ? begin_command(engine)
-                                        : QRDMA_COMMAND_WAIT;
+    if (!qrdma_command_inject(engine)) {
+        return QRDMA_COMMAND_WAIT;
+    }
+    if (fault->action == QRDMA_FAULT_FAIL) {
+        return fault->status ? fault->status : QRDMA_STATUS_INJECTED;
+    }
+    return begin_command(engine);
 }
 
 static enum qrdma_status continue_command(QrdmaEngine *engine)

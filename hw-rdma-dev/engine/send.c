@@ -12,6 +12,7 @@
 
 #define PSN_MASK 0xffffffu
 #define FOR_EVER 7
+#define NANOSECONDS 1000000000ull       /* a second */
 
 /* Bytes that one turn moves where packets take no time. */
 #define BYTES_PER_TURN 65536
@@ -33,6 +34,24 @@ uint32_t qrdma_send_packets(const QrdmaQp *requester)
     uint32_t mtu = path_mtu(requester);
 
     return length ? (length + mtu - 1) / mtu : 1;
+}
+
+/* Packets are in flight for a while, so each is one of the wire's. */
+static bool takes_time(const QrdmaEngine *engine)
+{
+    return engine->config.packet_latency || engine->config.bandwidth;
+}
+
+/* Nanoseconds that a packet is in flight; length is at most a path MTU. */
+static uint64_t packet_time(const QrdmaEngine *engine, uint32_t length)
+{
+    uint64_t bandwidth = engine->config.bandwidth;
+    uint64_t time = engine->config.packet_latency;
+
+    if (bandwidth) {
+        time += (length * NANOSECONDS + bandwidth - 1) / bandwidth;
+    }
+    return time;
 }
 
 /* ---------------------------------------------------------- packet's sides */
@@ -349,8 +368,7 @@ static bool depart(QrdmaEngine *engine, QrdmaQp *qp)
 {
     QrdmaPacket *packet = &qp->packet;
     uint64_t left = qp->outgoing.request.length - qp->outgoing.done;
-    uint32_t most = engine->config.packet_latency ? path_mtu(qp)
-                                                  : BYTES_PER_TURN;
+    uint32_t most = takes_time(engine) ? path_mtu(qp) : BYTES_PER_TURN;
 
     *packet = (QrdmaPacket) { .length = MIN(left, most) };
     if (!left) {
@@ -525,9 +543,10 @@ static void work(QrdmaEngine *engine, QrdmaQp *qp)
         if (!depart(engine, qp)) {
             return;
         }
-        if (engine->config.packet_latency) {
+        if (takes_time(engine)) {
             qp->wait = QRDMA_WAIT_PACKET;
-            qrdma_qp_set_deadline(engine, qp, engine->config.packet_latency);
+            qrdma_qp_set_deadline(engine, qp,
+                                  packet_time(engine, qp->packet.length));
             return;
         }
         if (!arrive(engine, qp)) {

@@ -314,11 +314,14 @@ static bool ring_is_usable(const QrdmaEngine *engine)
     }
 }
 
-static bool has_command(QrdmaEngine *engine)
+static inline bool has_command(QrdmaEngine *engine)
 {
-    return ring_is_usable(engine) &&
-           (engine->commands.consumer != engine->commands.producer ||
-            engine->commands.silent || qrdma_command_is_due(engine));
+    const QrdmaCommandQueue *queue = &engine->commands;
+
+    return (queue->consumer != queue->producer || queue->silent ||
+            (qrdma_faults_holding(engine->faults) &&
+             qrdma_command_is_due(engine))) &&
+           ring_is_usable(engine);
 }
 
 /* The command is done, or refused. */
@@ -370,6 +373,10 @@ bool qrdma_command_run(QrdmaEngine *engine, unsigned budget)
     QrdmaCommandQueue *queue = &engine->commands;
     uint32_t before = queue->consumer;
 
+    /* Most runs are for the sake of queues. */
+    if (!has_command(engine)) {
+        return false;
+    }
     for (unsigned i = 0; i < budget && has_command(engine); i++) {
         if (!run_one(engine)) {
             break;

@@ -125,19 +125,29 @@ static void deliver_swapped(QrdmaEngine *engine, QrdmaCq *cq, uint32_t index)
     }
 }
 
-void qrdma_cq_post(QrdmaEngine *engine, QrdmaCq *cq, struct qrdma_cqe *cqe,
-                   uint32_t index)
+/* Not inlined, so that what is seldom needed does not burden the rest. */
+static void __attribute__((noinline))
+post_with_faults(QrdmaEngine *engine, QrdmaCq *cq, struct qrdma_cqe *cqe,
+                 uint32_t index)
 {
     QrdmaFault fault;
 
-    if (qrdma_faults_of(engine->faults, QRDMA_FAULT_COMPLETION) &&
-        qrdma_fault_take(engine, QRDMA_FAULT_COMPLETION, index, 0, &fault)) {
+    if (qrdma_fault_take(engine, QRDMA_FAULT_COMPLETION, index, 0, &fault)) {
         misdeliver(engine, cq, cqe, &fault);
-        return;
-    }
-    qrdma_cq_deliver(engine, cq, cqe);
-    if (!g_queue_is_empty(&engine->faults->held)) {
+    } else {
+        qrdma_cq_deliver(engine, cq, cqe);
         deliver_swapped(engine, cq, index);
+    }
+}
+
+void qrdma_cq_post(QrdmaEngine *engine, QrdmaCq *cq, struct qrdma_cqe *cqe,
+                   uint32_t index)
+{
+    if (qrdma_faults_of(engine->faults, QRDMA_FAULT_COMPLETION) ||
+        qrdma_faults_holding(engine->faults)) {
+        post_with_faults(engine, cq, cqe, index);
+    } else {
+        qrdma_cq_deliver(engine, cq, cqe);
     }
 }
 

@@ -84,9 +84,18 @@ bool qrdma_engine_running(const QrdmaEngine *engine);
 /* QRDMA_CAPABILITY_*, as configured. */
 uint64_t qrdma_engine_capabilities(const QrdmaEngine *engine);
 
+/* Have the host's timer run off at the first of the deadlines. */
+void qrdma_engine_update_timer(QrdmaEngine *engine);
+
 /* Nanoseconds of virtual time; UINT64_MAX: none. Replaces the earlier one. */
-void qrdma_engine_set_timer(QrdmaEngine *engine, QrdmaTimer timer,
-                            uint64_t deadline);
+static inline void qrdma_engine_set_timer(QrdmaEngine *engine, QrdmaTimer timer,
+                                          uint64_t deadline)
+{
+    if (deadline != engine->deadlines[timer]) {
+        engine->deadlines[timer] = deadline;
+        qrdma_engine_update_timer(engine);
+    }
+}
 
 /* Have qrdma_engine_run() called. */
 void qrdma_engine_schedule(QrdmaEngine *engine);

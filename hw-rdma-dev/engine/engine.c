@@ -103,7 +103,7 @@ bool qrdma_engine_run(QrdmaEngine *engine)
     if (!engine->registers.enabled) {
         return false;
     }
-    if (qrdma_engine_running(engine)) {
+    if (qrdma_faults_holding(engine->faults)) {
         qrdma_faults_run(engine);
     }
     more = qrdma_command_run(engine, COMMANDS_PER_RUN);
@@ -116,41 +116,36 @@ bool qrdma_engine_run(QrdmaEngine *engine)
     return engine->scheduled;
 }
 
-static void update_timer(QrdmaEngine *engine)
+void qrdma_engine_update_timer(QrdmaEngine *engine)
 {
-    uint64_t first = UINT64_MAX;
+    uint64_t first = MIN(engine->deadlines[QRDMA_TIMER_QUEUES],
+                         engine->deadlines[QRDMA_TIMER_FAULTS]);
 
-    for (unsigned i = 0; i < QRDMA_TIMERS; i++) {
-        first = MIN(first, engine->deadlines[i]);
-    }
     if (first != engine->timer) {
         engine->timer = first;
         engine->ops->set_timer(engine->opaque, first);
     }
 }
 
-void qrdma_engine_set_timer(QrdmaEngine *engine, QrdmaTimer timer,
-                            uint64_t deadline)
-{
-    engine->deadlines[timer] = deadline;
-    update_timer(engine);
-}
-
 void qrdma_engine_timer(QrdmaEngine *engine)
 {
-    /* It has run off. */
+    /* It has run off; the queues set it again for what comes next. */
     engine->timer = UINT64_MAX;
+    engine->deadlines[QRDMA_TIMER_QUEUES] = UINT64_MAX;
     if (!qrdma_engine_running(engine)) {
         return;
     }
     qrdma_queues_timer(engine);
+    if (G_LIKELY(engine->deadlines[QRDMA_TIMER_FAULTS] == UINT64_MAX)) {
+        return;
+    }
     if (engine->deadlines[QRDMA_TIMER_FAULTS] <=
         engine->ops->clock(engine->opaque)) {
         /* The run takes what is due, and sets the next deadline. */
         engine->deadlines[QRDMA_TIMER_FAULTS] = UINT64_MAX;
         qrdma_engine_schedule(engine);
     }
-    update_timer(engine);
+    qrdma_engine_update_timer(engine);
 }
 
 void qrdma_engine_doorbell(QrdmaEngine *engine, uint32_t page,

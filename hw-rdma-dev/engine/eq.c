@@ -139,7 +139,7 @@ static void write_event(QrdmaEngine *engine, QrdmaEq *eq,
         return;
     }
     write_event_now(engine, eq, event);
-    if (!g_queue_is_empty(&engine->faults->held)) {
+    if (qrdma_faults_holding(engine->faults)) {
         deliver_swapped(engine, eq, index, event->type);
     }
 }

@@ -67,10 +67,27 @@ bool qrdma_fault_take(QrdmaEngine *engine, enum qrdma_fault_target target,
 bool qrdma_fault_dma(QrdmaEngine *engine, bool write, uint64_t address,
                      uint64_t length);
 
+/*
+ * QRDMA_WITHOUT_FAULTS takes fault injection out of the paths of accesses, to
+ * count what it costs there while nothing is armed.
+ */
+#ifdef QRDMA_WITHOUT_FAULTS
+#define QRDMA_FAULTS_POSSIBLE false
+#else
+#define QRDMA_FAULTS_POSSIBLE true
+#endif
+
 static inline bool qrdma_faults_of(const QrdmaFaults *faults,
                                    enum qrdma_fault_target target)
 {
-    return G_UNLIKELY(faults->targets & 1u << target);
+    return QRDMA_FAULTS_POSSIBLE &&
+           G_UNLIKELY(faults->targets & 1u << target);
+}
+
+/* Whether anything is held back. */
+static inline bool qrdma_faults_holding(const QrdmaFaults *faults)
+{
+    return QRDMA_FAULTS_POSSIBLE && G_UNLIKELY(faults->held.head);
 }
 
 /* --------------------------------------------------------------- held back */

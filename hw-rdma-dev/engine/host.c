@@ -8,16 +8,33 @@
 /* What QrdmaHostOps moves in one call. */
 #define DMA_MAX_LENGTH 65536u
 
-/* False: it cannot be, or injected faults do not let it. */
-static bool dma_begins(QrdmaEngine *engine, uint64_t address, size_t length,
-                       bool write)
+static bool wraps(uint64_t address, size_t length)
 {
-    if ((length && address + (length - 1) < address) ||
+    return length && address + (length - 1) < address;
+}
+
+/* It wraps, or an injected fault waits for such transfers. */
+static bool __attribute__((noinline))
+dma_begins_after_all(QrdmaEngine *engine, uint64_t address, size_t length,
+                     bool write)
+{
+    if (wraps(address, length) ||
         qrdma_dma_is_faulty(engine, write, address, length)) {
         engine->counters.dma_errors++;
         return false;
     }
     return true;
+}
+
+/* False: it cannot be, or injected faults do not let it. */
+static inline bool dma_begins(QrdmaEngine *engine, uint64_t address,
+                              size_t length, bool write)
+{
+    return G_LIKELY(!wraps(address, length) &&
+                    !qrdma_faults_of(engine->faults,
+                                     write ? QRDMA_FAULT_DMA_WRITE
+                                           : QRDMA_FAULT_DMA_READ)) ||
+           dma_begins_after_all(engine, address, length, write);
 }
 
 bool qrdma_dma_read(QrdmaEngine *engine, uint64_t address, void *buffer,

@@ -1,9 +1,9 @@
 /*
- * qrdma engine: fault injection: the card does not do what it should, at a point
- * that somebody chose. What each action means is said in qrdma_diagnostic.h.
+ * qrdma engine: fault injection: the card does not do what it should, at a
+ * point that somebody chose. What each action means is in qrdma_diagnostic.h.
  *
- * The places where commands, UMRs, completions, events and DMA pass ask here, and
- * act on the answer themselves. With nothing armed that costs one test.
+ * The places where commands, UMRs, completions, events and DMA pass ask here,
+ * and act on the answer themselves. With nothing armed that costs one test.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -93,8 +93,8 @@ static inline bool qrdma_faults_holding(const QrdmaFaults *faults)
 /* --------------------------------------------------------------- held back */
 
 /*
- * Hold something back until fault->delay has passed or, for SWAP, until the next
- * one comes. The caller fills in what it is. NULL: there is no room.
+ * Hold something back until fault->delay has passed or, for SWAP, until the
+ * next one comes. The caller fills in what it is. NULL: there is no room.
  */
 QrdmaHeld *qrdma_faults_hold(QrdmaEngine *engine, const QrdmaFault *fault);
 

@@ -10,6 +10,16 @@
 #include "hw/rdma-dev/pci/qrdma.h"
 #include "hw/rdma-dev/trace.h"
 
+/* QEMU 10.1 moved what is said of icount into a header of its own. */
+#if __has_include("exec/icount.h")
+#include "exec/icount.h"
+#else
+#include "system/cpu-timers.h"
+#endif
+
+/* Virtual time from a request for work to the work, where it must be fixed. */
+#define QRDMA_WORK_DELAY_NS 1000
+
 /*
  * memory: only RAM answers. A guest that points a ring or a buffer at device
  * registers, the card's own doorbells among them, gets a failed transfer, and
@@ -97,11 +107,21 @@ static void qrdma_raise_interrupt(void *opaque, uint32_t vector)
     }
 }
 
+/*
+ * A bottom half runs when the host comes to it. With icount that would make one
+ * run of a guest unlike the next, so there the work has its place in virtual
+ * time.
+ */
 static void qrdma_schedule(void *opaque)
 {
     QrdmaState *s = opaque;
 
-    qemu_bh_schedule(s->work);
+    if (!icount_enabled()) {
+        qemu_bh_schedule(s->work);
+    } else if (!timer_pending(s->work_timer)) {
+        timer_mod_ns(s->work_timer, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) +
+                                    QRDMA_WORK_DELAY_NS);
+    }
 }
 
 static uint64_t qrdma_clock(void *opaque)
@@ -130,7 +150,22 @@ static void qrdma_guest_error(void *opaque, const char *message)
 
 static void qrdma_trace(void *opaque, const char *name, const char *text)
 {
-    trace_qrdma_engine(name, text);
+    if (g_str_equal(name, "audit")) {
+        trace_qrdma_audit(text);
+    } else if (g_str_equal(name, "audit_window")) {
+        trace_qrdma_audit_window(text);
+    } else if (g_str_equal(name, "fault")) {
+        trace_qrdma_fault(text);
+    } else {
+        trace_qrdma_engine(name, text);
+    }
+}
+
+static void qrdma_timeline(void *opaque, const QrdmaTimelineRecord *record)
+{
+    QrdmaState *s = opaque;
+
+    qrdma_timeline_write(s->timeline, record);
 }
 
 static void qrdma_work(void *opaque)
@@ -145,19 +180,36 @@ static void qrdma_work(void *opaque)
     qrdma_engine_run(s->engine);
 }
 
-/* Timers run unguarded: leave the work to the guarded bottom half. */
+/* Timers run unguarded: what a guarded bottom half does, aio_bh_call(). */
+static void qrdma_guarded_work(void *opaque)
+{
+    MemReentrancyGuard *guard = &DEVICE(opaque)->mem_reentrancy_guard;
+    bool was_engaged = guard->engaged_in_io;
+
+    guard->engaged_in_io = true;
+    qrdma_work(opaque);
+    guard->engaged_in_io = was_engaged;
+}
+
 static void qrdma_timer_expired(void *opaque)
 {
     QrdmaState *s = opaque;
 
     s->timer_due = true;
-    qemu_bh_schedule(s->work);
+    if (icount_enabled()) {
+        qrdma_guarded_work(s);
+    } else {
+        qemu_bh_schedule(s->work);
+    }
 }
 
 void qrdma_host_update_trace(QrdmaState *s)
 {
     s->host_ops.trace_enabled =
-        trace_event_get_state_backends(TRACE_QRDMA_ENGINE);
+        trace_event_get_state_backends(TRACE_QRDMA_ENGINE) ||
+        trace_event_get_state_backends(TRACE_QRDMA_AUDIT) ||
+        trace_event_get_state_backends(TRACE_QRDMA_AUDIT_WINDOW) ||
+        trace_event_get_state_backends(TRACE_QRDMA_FAULT);
 }
 
 void qrdma_host_init(QrdmaState *s)
@@ -176,16 +228,19 @@ void qrdma_host_init(QrdmaState *s)
         .set_timer = qrdma_set_timer,
         .guest_error = qrdma_guest_error,
         .trace = qrdma_trace,
+        .timeline = s->timeline ? qrdma_timeline : NULL,
     };
     qrdma_host_update_trace(s);
     s->work = qemu_bh_new_guarded(qrdma_work, s,
                                   &DEVICE(s)->mem_reentrancy_guard);
+    s->work_timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, qrdma_guarded_work, s);
     s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, qrdma_timer_expired, s);
 }
 
 void qrdma_host_reset(QrdmaState *s)
 {
     timer_del(s->timer);
+    timer_del(s->work_timer);
     s->timer_due = false;
     qemu_bh_cancel(s->work);
 }
@@ -193,5 +248,6 @@ void qrdma_host_reset(QrdmaState *s)
 void qrdma_host_cleanup(QrdmaState *s)
 {
     timer_free(s->timer);
+    timer_free(s->work_timer);
     qemu_bh_delete(s->work);
 }

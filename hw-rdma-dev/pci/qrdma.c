@@ -28,6 +28,9 @@
 #define QRDMA_MSIX_PBA_OFFSET   0x1000
 #define QRDMA_MSIX_BAR_SIZE     0x2000
 
+/* Records of a few hundred bytes: what Perfetto still opens with ease. */
+#define QRDMA_TIMELINE_LIMIT    1000000
+
 /* Longer than any test wants, and far from wrapping the virtual clock. */
 #define QRDMA_PACKET_LATENCY_MAX_NS (10 * NANOSECONDS_PER_SECOND)
 
@@ -123,6 +126,7 @@ static void qrdma_reset_hold(Object *obj, ResetType type)
     trace_qrdma_reset(DEVICE(s)->canonical_path);
     qrdma_engine_reset(s->engine);
     qrdma_host_reset(s);
+    qrdma_timeline_flush(s->timeline);
 }
 
 static bool qrdma_check_properties(QrdmaState *s, Error **errp)
@@ -136,7 +140,31 @@ static bool qrdma_check_properties(QrdmaState *s, Error **errp)
                    " ns", (uint64_t)QRDMA_PACKET_LATENCY_MAX_NS);
         return false;
     }
+    if (s->timeline_name && !s->audit) {
+        error_setg(errp, "property 'timeline' needs audit=on");
+        return false;
+    }
+    if (s->timeline_limit == 0) {
+        error_setg(errp, "property 'timeline-limit' must not be 0");
+        return false;
+    }
     return true;
+}
+
+static bool qrdma_open_timeline(QrdmaState *s, Error **errp)
+{
+    if (!s->timeline_name) {
+        return true;
+    }
+    s->timeline = qrdma_timeline_open(s->timeline_name, s->timeline_limit,
+                                      errp);
+    return s->timeline;
+}
+
+static void qrdma_close_timeline(QrdmaState *s)
+{
+    qrdma_timeline_close(s->timeline);
+    s->timeline = NULL;
 }
 
 static void qrdma_add_bars(QrdmaState *s)
@@ -206,27 +234,18 @@ static bool qrdma_add_capabilities(QrdmaState *s, Error **errp)
     return qrdma_add_msix(s, errp);
 }
 
-static void qrdma_realize(PCIDevice *pci, Error **errp)
+static void qrdma_make_engine(QrdmaState *s)
 {
-    QrdmaState *s = QRDMA(pci);
-    QrdmaConfig config = { 0 };
+    QrdmaConfig config = {
+        .pble_cache = s->pble_cache,
+        .diagnostics = s->diagnostics,
+        .umr_order_seed = s->umr_order_seed,
+        .packet_latency = s->packet_latency,
+        .bandwidth = s->bandwidth,
+        .audit = s->audit,
+    };
 
-    if (!qrdma_check_properties(s, errp)) {
-        return;
-    }
-    qemu_macaddr_default_if_unset(&s->mac);
-
-    qrdma_add_bars(s);
-    if (!qrdma_add_capabilities(s, errp)) {
-        return;
-    }
-
-    qrdma_host_init(s);
     memcpy(config.mac, s->mac.a, sizeof(config.mac));
-    config.pble_cache = s->pble_cache;
-    config.diagnostics = s->diagnostics;
-    config.umr_order_seed = s->umr_order_seed;
-    config.packet_latency = s->packet_latency;
     s->engine = qrdma_engine_new(&s->host_ops, s, &config);
 }
 
@@ -238,8 +257,31 @@ static void qrdma_exit(PCIDevice *pci)
     qrdma_engine_free(s->engine);
     s->engine = NULL;
     qrdma_host_cleanup(s);
+    qrdma_close_timeline(s);
     msix_uninit(pci, &s->msix, &s->msix);
     pcie_cap_exit(pci);
+}
+
+static void qrdma_realize(PCIDevice *pci, Error **errp)
+{
+    QrdmaState *s = QRDMA(pci);
+
+    if (!qrdma_check_properties(s, errp) || !qrdma_open_timeline(s, errp)) {
+        return;
+    }
+    qemu_macaddr_default_if_unset(&s->mac);
+
+    qrdma_add_bars(s);
+    if (!qrdma_add_capabilities(s, errp)) {
+        qrdma_close_timeline(s);
+        return;
+    }
+
+    qrdma_host_init(s);
+    qrdma_make_engine(s);
+    if (!qrdma_faults_arm(s, errp)) {
+        qrdma_exit(pci);
+    }
 }
 
 /* The engine has no means yet to give its state away: refuse, and say so. */
@@ -254,6 +296,11 @@ static const Property qrdma_properties[] = {
     DEFINE_PROP_BOOL("diagnostics", QrdmaState, diagnostics, false),
     DEFINE_PROP_UINT64("umr-order-seed", QrdmaState, umr_order_seed, 0),
     DEFINE_PROP_UINT64("packet-latency", QrdmaState, packet_latency, 0),
+    DEFINE_PROP_SIZE("bandwidth", QrdmaState, bandwidth, 0),
+    DEFINE_PROP_BOOL("audit", QrdmaState, audit, false),
+    DEFINE_PROP_STRING("timeline", QrdmaState, timeline_name),
+    DEFINE_PROP_UINT64("timeline-limit", QrdmaState, timeline_limit,
+                       QRDMA_TIMELINE_LIMIT),
 };
 
 static void qrdma_describe_properties(ObjectClass *class)
@@ -266,11 +313,18 @@ static void qrdma_describe_properties(ObjectClass *class)
         { "pble-cache", "keep translation table entries inside the card until "
           "the driver invalidates them" },
         { "diagnostics", "give the guest the diagnostic registers, with which "
-          "it makes the card refuse UMRs" },
+          "it makes the card inject faults" },
         { "umr-order-seed", "0: a UMR's steps become visible in order; else "
           "in an order drawn from this seed" },
         { "packet-latency", "virtual time between a packet's address "
           "translation and its data, in nanoseconds" },
+        { "bandwidth", "bytes that a queue pair moves in a second of virtual "
+          "time; 0: no limit" },
+        { "audit", "watch every change of a mkey's map for what an access "
+          "must not see" },
+        { "timeline", "file for the changes and accesses that the audit "
+          "watches, as trace events in JSON" },
+        { "timeline-limit", "records after which the timeline ends" },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
@@ -300,6 +354,8 @@ static void qrdma_class_init(ObjectClass *class, QrdmaClassData *data)
     set_bit(DEVICE_CATEGORY_NETWORK, device->categories);
     device_class_set_props(device, qrdma_properties);
     qrdma_describe_properties(class);
+    qrdma_faults_add_property(class);
+    qrdma_audit_add_properties(class);
 }
 
 static const TypeInfo qrdma_info = {

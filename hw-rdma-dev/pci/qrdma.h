@@ -14,6 +14,7 @@
 #include "qemu/timer.h"
 #include "qom/object.h"
 #include "hw/rdma-dev/engine/engine.h"
+#include "hw/rdma-dev/pci/qrdma-timeline.h"
 
 #define TYPE_QRDMA "qrdma"
 OBJECT_DECLARE_SIMPLE_TYPE(QrdmaState, QRDMA)
@@ -32,10 +33,16 @@ struct QrdmaState {
     QrdmaHostOps host_ops;
     QrdmaEngine *engine;
 
-    /* Guarded: all of the engine's work is done here. */
+    /*
+     * All of the engine's work is done by the guarded bottom half; with icount
+     * by work_timer, see qrdma_schedule().
+     */
     QEMUBH *work;
+    QEMUTimer *work_timer;
     QEMUTimer *timer;
     bool timer_due;
+
+    QrdmaTimelineFile *timeline;        /* NULL: none */
 
     /* Properties */
     MACAddr mac;
@@ -43,6 +50,13 @@ struct QrdmaState {
     bool diagnostics;
     uint64_t umr_order_seed;
     uint64_t packet_latency;
+    uint64_t bandwidth;
+    bool audit;
+    char *timeline_name;
+    uint64_t timeline_limit;
+    /* As last written. While there is an engine, it knows what is left. */
+    QrdmaFault faults[QRDMA_MAX_FAULTS];
+    unsigned num_faults;
 };
 
 /*
@@ -57,7 +71,14 @@ void qrdma_host_cleanup(QrdmaState *s);
 /* Forget scheduled work and the timer; for after an engine reset. */
 void qrdma_host_reset(QrdmaState *s);
 
-/* Let the engine know whether its trace event is wanted at this moment. */
+/* Let the engine know whether its trace events are wanted at this moment. */
 void qrdma_host_update_trace(QrdmaState *s);
+
+/* The property "faults"; "audit-report", "audit-watch" and "audit-clear". */
+void qrdma_faults_add_property(ObjectClass *class);
+void qrdma_audit_add_properties(ObjectClass *class);
+
+/* Have the engine hold s->faults, and no others. */
+bool qrdma_faults_arm(QrdmaState *s, Error **errp);
 
 #endif /* HW_RDMA_DEV_QRDMA_H */

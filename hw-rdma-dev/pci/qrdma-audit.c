@@ -24,7 +24,7 @@ static bool audit_is_there(QrdmaState *s, const char *name, Error **errp)
     return true;
 }
 
-/* --------------------------------------------------------- parts of a report */
+/* ------------------------------------------------------ parts of a report */
 
 static bool put_number(Visitor *v, const char *name, uint64_t value,
                        Error **errp)

@@ -80,7 +80,7 @@ static void complete(QrdmaTimelineFile *file)
     }
 }
 
-/* --------------------------------------------------------- parts of a record */
+/* ------------------------------------------------------ parts of a record */
 
 static const char *category(QrdmaTimelineKind kind)
 {

@@ -192,10 +192,13 @@ static void get_faults(Object *obj, Visitor *v, const char *name,
 static bool read_fault(Visitor *v, QrdmaFault *faults, unsigned *count,
                        Error **errp)
 {
+    ERRP_GUARD();
     QrdmaFault fault = { .at = 1, .count = 1 };
     enum qrdma_fault_result result;
 
     if (!visit_fault(v, &fault, errp)) {
+        /* Some errors of visitors name the member only. */
+        error_prepend(errp, "faults[%u]: ", *count);
         return false;
     }
     result = *count < QRDMA_MAX_FAULTS ? qrdma_fault_check(&fault)

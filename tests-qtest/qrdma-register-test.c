@@ -5,7 +5,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/module.h"
-#include "qrdma-device.h"
+#include "qrdma-verify.h"
 
 #define GROUP       "qrdma-register"
 
@@ -265,25 +265,24 @@ static void test_control_reset(void *obj, void *data, QGuestAllocator *alloc)
     g_assert_cmphex(qrdma_read32(q, QRDMA_REG_COMMAND_CONSUMER), ==, 0);
 }
 
-/* Without diagnostics=on there is no diagnostic window. */
+/* Given diagnostics=on, the fault window is there; else it reads as zero. */
 static void test_no_diagnostics(void *obj, void *data, QGuestAllocator *alloc)
 {
     QRdma *q = obj;
 
-    qrdma_write32(q, QRDMA_REG_DIAGNOSTIC_UMR_FAIL, 1 << 16);
+    qrdma_write32(q, QRDMA_REG_FAULT_AT, 3);
     g_assert_cmphex(qrdma_read32(q, QRDMA_REG_DIAGNOSTIC_CAPS), ==, 0);
-    g_assert_cmphex(qrdma_read32(q, QRDMA_REG_DIAGNOSTIC_UMR_FAIL), ==, 0);
+    g_assert_cmphex(qrdma_read32(q, QRDMA_REG_FAULT_AT), ==, 0);
 }
 
 static void test_diagnostics(void *obj, void *data, QGuestAllocator *alloc)
 {
     QRdma *q = obj;
 
-    qrdma_write32(q, QRDMA_REG_DIAGNOSTIC_UMR_FAIL, 1 << 16 | 3);
+    qrdma_write32(q, QRDMA_REG_FAULT_AT, 3);
     g_assert_cmphex(qrdma_read32(q, QRDMA_REG_DIAGNOSTIC_CAPS), ==,
-                    QRDMA_DIAGNOSTIC_UMR_FAIL);
-    g_assert_cmphex(qrdma_read32(q, QRDMA_REG_DIAGNOSTIC_UMR_FAIL), ==,
-                    1 << 16 | 3);
+                    QRDMA_DIAGNOSTIC_FAULTS);
+    g_assert_cmphex(qrdma_read32(q, QRDMA_REG_FAULT_AT), ==, 3);
 }
 
 /* A doorbell for a queue that is not there is ignored, and shows. */

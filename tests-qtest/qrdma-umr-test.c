@@ -8,6 +8,7 @@
 #include "qemu/module.h"
 #include "qemu/units.h"
 #include "qrdma-queues.h"
+#include "qrdma-verify.h"
 
 #define GROUP       "qrdma-umr"
 #define INDEX       0x55
@@ -608,17 +609,23 @@ static void test_wrong_queue(void *obj, void *data, QGuestAllocator *alloc)
     g_assert_cmpint(cqe.status, !=, QRDMA_CQE_SUCCESS);
 }
 
-/* The diagnostic window: pass one, refuse two, then all pass again. */
+/* Injected faults: pass one, refuse two, then all pass again. */
 static void test_injected(void *obj, void *data, QGuestAllocator *alloc)
 {
     static const enum qrdma_status expected[] = {
         QRDMA_STATUS_OK, QRDMA_STATUS_INJECTED, QRDMA_STATUS_INJECTED,
         QRDMA_STATUS_OK,
     };
+    const QRdmaFault fault = {
+        .target = QRDMA_FAULT_UMR,
+        .action = QRDMA_FAULT_FAIL,
+        .at = 2,
+        .count = 2,
+    };
     Umr u;
 
     umr_init(&u, obj);
-    qrdma_write32(u.q, QRDMA_REG_DIAGNOSTIC_UMR_FAIL, 2 << 16 | 1);
+    qrdma_fault_arm_registers(u.q, &fault);
     for (size_t i = 0; i < ARRAY_SIZE(expected); i++) {
         struct qrdma_umr_wqe wqe = { .key = cpu_to_le32(u.key) };
         enum qrdma_status status = qrdma_bench_umr(&u.bench, wqe, NULL, 0);
@@ -628,7 +635,7 @@ static void test_injected(void *obj, void *data, QGuestAllocator *alloc)
             qrdma_bench_restart_umr(&u.bench);
         }
     }
-    g_assert_cmphex(qrdma_read32(u.q, QRDMA_REG_DIAGNOSTIC_UMR_FAIL), ==, 0);
+    g_assert_cmphex(qrdma_read32(u.q, QRDMA_REG_FAULT_ARMED), ==, 0);
 }
 
 static void register_umr_tests(void)

@@ -28,6 +28,17 @@
 #define SEED		0x5eed
 #define SEED_AFTER	0xaf7e4
 
+/* Let @pass UMRs through, then refuse @count of them. */
+static void refuse(uint32_t pass, uint32_t count)
+{
+	diagnostic_arm((struct fault) {
+		.target = QRDMA_FAULT_UMR,
+		.action = QRDMA_FAULT_FAIL,
+		.at = pass + 1,
+		.count = count,
+	});
+}
+
 /* ------------------------------------------------ each of the five steps */
 
 struct steps {
@@ -126,7 +137,7 @@ static void failed_step(struct rc_device *device, unsigned int number)
 	snprintf(name, sizeof(name), "step-%u", number);
 	traffic = begin(name, &subject);
 	move(name, &subject, LAYOUT(2M));
-	diagnostic_refuse(number - 1, 1);
+	refuse(number - 1, 1);
 	tap_step("%s: an access that is refused", name);
 	traffic_resume(traffic);
 	traffic_wait_refused(traffic, 1);
@@ -134,7 +145,7 @@ static void failed_step(struct rc_device *device, unsigned int number)
 	traffic_wait_right(traffic, ACCESSES);
 	steps = steps_of(subject.mr->rkey);
 	tap_ok(steps.failed == 1 && steps.failed_step == number &&
-	       steps.error < 0 && diagnostic_spent(),
+	       steps.error < 0 && !diagnostic_armed(),
 	       "%s: step %u failed with %s, and nothing else", name, number,
 	       strerror(-steps.error));
 	tap_ok(steps.log_page_size == 21 || number == 5,
@@ -161,12 +172,12 @@ static void moved_back(struct rc_device *device)
 	traffic = begin("moved-back", &subject);
 	move("moved-back", &subject, LAYOUT(2M));
 	/* Everything from step 3 on, until the traffic rests. */
-	diagnostic_refuse(2, 0xffff);
+	refuse(2, QRDMA_FAULT_FOR_EVER);
 	tap_step("moved-back: accesses that are refused");
 	traffic_resume(traffic);
 	traffic_wait_refused(traffic, 3);
 	traffic_pause(traffic);
-	diagnostic_refuse(0, 0);
+	diagnostic_clear();
 	stopped = steps_of(subject.mr->rkey);
 	tap_ok(stopped.failed_step == 3 && stopped.done == 2,
 	       "moved-back: stopped after step %u, with pages of 2^%u",
@@ -333,14 +344,14 @@ static void many(struct rc_device *device, uint64_t seed)
 			tap_bail("no thread");
 	}
 	for (i = 0; i < REFUSALS || !all_worked(workers, WORKERS); i++) {
-		uint32_t refuse = 1 + random_below(&seed, 3);
+		uint32_t some = 1 + random_below(&seed, 3);
 
 		/* Not renewed for ever: a worker that hangs is to be noticed. */
 		if (i <= REFUSALS)
 			tap_step("many: each worker to do %u rounds", ROUNDS);
-		diagnostic_refuse(random_below(&seed, 16), refuse);
-		refusals += refuse;
-		while (!diagnostic_spent())
+		refuse(random_below(&seed, 16), some);
+		refusals += some;
+		while (diagnostic_armed())
 			usleep(200);
 	}
 	atomic_store(&stop, true);
@@ -394,7 +405,8 @@ int main(int argc, char **argv)
 	tap_begin();
 	device = rc_open();
 	if (!diagnostic_open(device))
-		tap_bail("the card cannot refuse UMRs: it wants the property diagnostics=on");
+		tap_bail("the card injects no faults: it wants the property diagnostics=on");
+	diagnostic_clear();
 	if (!events_begin(names))
 		tap_bail("no tracepoints of the driver");
 	if (argc > 1 && !strcmp(argv[1], "moved-back")) {

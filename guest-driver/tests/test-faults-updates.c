@@ -282,9 +282,13 @@ static void storm(struct bench *bench, const struct storm *storm)
 	for (unsigned int i = 0; i < ROUNDS; i++) {
 		tap_step("%s: round %u", storm->name, i);
 		diagnostic_clear();
+		/*
+		 * The refusal second: the completion that is held back must
+		 * not be the last one that recovery waits for.
+		 */
+		arm(storm->target, storm->action, 0, storm->delay);
 		if (storm->refuse)
 			arm(QRDMA_FAULT_UMR, QRDMA_FAULT_FAIL, 0, 0);
-		arm(storm->target, storm->action, 0, storm->delay);
 		diagnostic_wait_fired(1 + storm->refuse);
 		diagnostic_wait_released();
 	}

@@ -75,13 +75,3 @@ void diagnostic_wait_released(void)
 	while (diagnostic_held())
 		usleep(LOOK_AGAIN);
 }
-
-void diagnostic_refuse(uint32_t pass, uint32_t refuse)
-{
-	register_write(QRDMA_REG_DIAGNOSTIC_UMR_FAIL, refuse << 16 | pass);
-}
-
-bool diagnostic_spent(void)
-{
-	return !register_read(QRDMA_REG_DIAGNOSTIC_UMR_FAIL);
-}

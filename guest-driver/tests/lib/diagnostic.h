@@ -45,11 +45,4 @@ uint32_t diagnostic_held(void);
 void diagnostic_wait_fired(uint32_t count);
 void diagnostic_wait_released(void);
 
-/*
- * What a card without these faults has instead: let @pass UMRs through, then
- * refuse @refuse of them; both below 65536. Spent: all of that has happened.
- */
-void diagnostic_refuse(uint32_t pass, uint32_t refuse);
-bool diagnostic_spent(void);
-
 #endif

@@ -48,6 +48,11 @@ TESTS: dict[str, VmTest] = {
     _test("threads", "/tests/test-threads"),
     _test("rings", "/tests/test-rings"),
     _test("allocation-failures", "/tests/test-allocation-failures"),
+    _test("faults-commands", "/tests/test-faults-commands"),
+    _test("faults-updates", "/tests/test-faults-updates"),
+    _test("faults-events", "/tests/test-faults-events"),
+    _test("fatal", "/tests/test-fatal"),
+    _test("wrong-order", "/tests/test-wrong-order"),
 ))
 
 

@@ -11,7 +11,7 @@ card's audit has no findings (but for programs that make some).
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from . import checks, machine, trees
 from .errors import Failure
@@ -52,7 +52,9 @@ TESTS: dict[str, VmTest] = {
     _test("faults-updates", "/tests/test-faults-updates"),
     _test("faults-events", "/tests/test-faults-events"),
     _test("fatal", "/tests/test-fatal"),
-    _test("wrong-order", "/tests/test-wrong-order"),
+    # What the audit finds there, the program has it forget before it ends.
+    _test("wrong-order", "/tests/test-wrong-order",
+          machine=replace(machine.PLAIN, name="audited", audit=True)),
 ))
 
 

@@ -60,7 +60,7 @@ struct qrdma_umr_queue {
 	u32 outstanding;
 	struct qrdma_umr_request *requests[QRDMA_UMR_ENTRIES];	/* by ring slot */
 
-	wait_queue_head_t changed;	/* state, or outstanding is 0 */
+	wait_queue_head_t changed;	/* state, or something has completed */
 	struct workqueue_struct *workqueue;
 	struct work_struct recover;
 
@@ -85,8 +85,7 @@ static void qrdma_umr_finish(struct qrdma_umr_queue *umr, u32 slot,
 	request->outcome = outcome;
 	request->syndrome = syndrome;
 	complete(&request->done);
-	if (!umr->outstanding)
-		wake_up_all(&umr->changed);
+	wake_up_all(&umr->changed);
 }
 
 /* Under umr->lock. From here on nobody posts, until recovery is over. */
@@ -254,7 +253,20 @@ static void qrdma_umr_build(struct qrdma_umr_wqe *wqe,
 	wqe->mkc = umr->context;
 }
 
-/* False while the queue recovers: wait and try again. */
+/*
+ * Under umr->lock. Not while the queue recovers, and not before the one that had
+ * the slot last has completed: a card that lets others overtake it could have the
+ * ring go round.
+ */
+static bool qrdma_umr_may_post(const struct qrdma_umr_queue *umr)
+{
+	u32 slot = umr->qp.producer & (QRDMA_UMR_ENTRIES - 1);
+
+	return umr->state == QRDMA_UMR_DEAD ||
+	       (umr->state == QRDMA_UMR_ACTIVE && !umr->requests[slot]);
+}
+
+/* False: wait until it may be, and try again. */
 static bool qrdma_umr_post(struct qrdma_umr_queue *umr,
 			   struct qrdma_umr_request *request,
 			   const struct qrdma_umr *what)
@@ -267,7 +279,7 @@ static bool qrdma_umr_post(struct qrdma_umr_queue *umr,
 	if (umr->state == QRDMA_UMR_DEAD || qrdma_device_dead(umr->dev)) {
 		request->outcome = QRDMA_UMR_LOST;
 		complete(&request->done);
-	} else if (umr->state == QRDMA_UMR_RECOVERING) {
+	} else if (!qrdma_umr_may_post(umr)) {
 		taken = false;
 	} else {
 		qrdma_umr_build(qrdma_kernel_qp_next_wqe(&umr->qp), what);
@@ -328,14 +340,14 @@ static void qrdma_umr_wait(struct qrdma_umr_queue *umr,
 	}
 }
 
-static bool qrdma_umr_recovering(struct qrdma_umr_queue *umr)
+static bool qrdma_umr_can_post(struct qrdma_umr_queue *umr)
 {
-	bool recovering;
+	bool can_post;
 
 	spin_lock_irq(&umr->lock);
-	recovering = umr->state == QRDMA_UMR_RECOVERING;
+	can_post = qrdma_umr_may_post(umr);
 	spin_unlock_irq(&umr->lock);
-	return recovering;
+	return can_post;
 }
 
 static int qrdma_umr_errno(const struct qrdma_umr_request *request)
@@ -368,7 +380,7 @@ int qrdma_umr_execute(struct qrdma_dev *dev, const struct qrdma_umr *what)
 	down(&umr->slots);
 	do {
 		while (!qrdma_umr_post(umr, &request, what))
-			wait_event(umr->changed, !qrdma_umr_recovering(umr));
+			wait_event(umr->changed, qrdma_umr_can_post(umr));
 		qrdma_umr_wait(umr, &request);
 		ret = qrdma_umr_errno(&request);
 		trace_qrdma_umr(dev, what->key, what->mask,

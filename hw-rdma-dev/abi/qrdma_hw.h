@@ -65,16 +65,6 @@
 #define QRDMA_REG_COMMAND_DOORBELL	0x030	/* WO 32: free-running producer counter */
 #define QRDMA_REG_COMMAND_CONSUMER	0x034	/* RO 32: free-running consumer counter */
 #define QRDMA_REG_MAC			0x040	/* RO 64: port MAC, first octet in bits 7:0 */
-/*
- * Diagnostic window, there only with the device property diagnostics=on;
- * otherwise it reads as zero and ignores writes.
- */
-#define QRDMA_REG_DIAGNOSTIC_CAPS	0x400	/* RO 32: QRDMA_DIAGNOSTIC_* that exist */
-#define  QRDMA_DIAGNOSTIC_UMR_FAIL	(1u << 0)
-#define QRDMA_REG_DIAGNOSTIC_UMR_FAIL	0x404	/* RW 32: counts down, low half first */
-#define  QRDMA_DIAGNOSTIC_UMR_PASS_MASK	0x0000ffffu	/* UMRs to let pass */
-#define  QRDMA_DIAGNOSTIC_UMR_FAIL_MASK	0xffff0000u	/* then UMRs to refuse: QRDMA_STATUS_INJECTED */
-
 #define QRDMA_CAPABILITY_ON_DEMAND	(1ull << 0)
 #define QRDMA_CAPABILITY_ATOMIC		(1ull << 1)
 #define QRDMA_CAPABILITY_PBLE_CACHE	(1ull << 2)	/* card caches PBLEs: invalidate after CPU writes */

@@ -17,6 +17,7 @@
 #include "tap.h"
 
 #define QUEUE_DEPTH	16
+#define IPV4_PATIENCE	3000	/* milliseconds or more */
 #define POLLS		64	/* before a completion is waited for */
 
 int rc_errno(const void *object)
@@ -109,14 +110,20 @@ static bool find_gid(struct rc_device *device)
 	return found;
 }
 
-/* The address comes a moment after the interface: wait for the condition. */
+/*
+ * The addresses come a moment after the interface: wait for the condition. An
+ * IPv4 address may come last; where there is none, IPv6 has to do.
+ */
 static void wait_port(struct rc_device *device)
 {
+	unsigned int patience = IPV4_PATIENCE;
+
 	tap_step("the port to be active with a RoCEv2 GID");
 	for (;;) {
 		tap_need(!ibv_query_port(device->context, 1, &device->port),
 			 "ibv_query_port");
-		if (device->port.state == IBV_PORT_ACTIVE && find_gid(device))
+		if (device->port.state == IBV_PORT_ACTIVE && find_gid(device) &&
+		    (is_ipv4(&device->gid) || !patience--))
 			return;
 		usleep(1000);
 	}

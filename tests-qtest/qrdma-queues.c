@@ -6,6 +6,7 @@
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 #include "qrdma-queues.h"
+#include "hw/rdma-dev/abi/qrdma_diagnostic.h"
 
 /* ------------------------------------------------------------------ rings */
 
@@ -462,6 +463,9 @@ void qrdma_bench_init_with(QRdmaBench *bench, QRdma *q,
 
     memset(bench, 0, sizeof(*bench));
     bench->q = q;
+    /* The machine may be that of an earlier test, and a reset keeps these. */
+    qrdma_write32(q, QRDMA_REG_FAULT_CONTROL, QRDMA_FAULT_CLEAR);
+    qrdma_write32(q, QRDMA_REG_AUDIT_CONTROL, QRDMA_AUDIT_CLEAR);
     qrdma_start(q);
     qrdma_command_ok(q, QRDMA_CMD_SET_GID, 0, &test_gid, sizeof(test_gid),
                      NULL, 0);

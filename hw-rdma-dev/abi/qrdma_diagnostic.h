@@ -130,7 +130,7 @@ enum qrdma_fault_result {
 #define QRDMA_REG_FINDING_KEY		0x584	/* RO 32 */
 #define QRDMA_REG_FINDING_ADDRESS	0x588	/* RO 64: of the first byte in the region */
 #define QRDMA_REG_FINDING_LENGTH	0x590	/* RO 64: bytes */
-/* What the first byte showed, and what it might have: bus address & ~0xfff | PBLE rights, as a PBLE; 0: absent. */
+/* What the first byte showed, and what it might have: bus address & ~0xfff | PBLE rights, as a PBLE; 0: absent; QRDMA_PBLE_RESERVED: malformed. */
 #define QRDMA_REG_FINDING_SHOWN		0x598	/* RO 64 */
 #define QRDMA_REG_FINDING_OLD		0x5a0	/* RO 64 */
 #define QRDMA_REG_FINDING_NEW		0x5a8	/* RO 64 */

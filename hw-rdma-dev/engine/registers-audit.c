@@ -68,10 +68,14 @@ static QrdmaFinding selected(QrdmaEngine *engine)
     return finding ? *finding : (QrdmaFinding) { 0 };
 }
 
-/* As a PBLE: page address and the page's own rights. */
+/* As a PBLE: page address and the page's own rights; a bad one is a bad one. */
 static uint64_t as_pble(QrdmaAuditAnswer answer)
 {
     uint64_t pble = answer.address & QRDMA_PBLE_ADDRESS;
+
+    if (answer.rights & QRDMA_AUDIT_MALFORMED) {
+        return QRDMA_PBLE_RESERVED;
+    }
 
     if (answer.rights & QRDMA_AUDIT_READ) {
         pble |= QRDMA_PBLE_READ;

@@ -594,7 +594,7 @@ static void misplaced(QrdmaEngine *engine, QrdmaAuditWatch *watch,
                       const QrdmaAccessRequest *request, QrdmaAccess *access)
 {
     QrdmaAuditTotals *totals = &engine->audit->totals;
-    bool revoked = qrdma_audit_map_is_empty(audit_wished(watch));
+    bool revoked = audit_wished(watch)->mkc.flags & QRDMA_MKEY_FREE;
     uint64_t *counter = revoked ? &totals->revoked_accesses
                                 : &totals->torn_accesses;
 

@@ -76,7 +76,6 @@ static uint64_t as_pble(QrdmaAuditAnswer answer)
     if (answer.rights & QRDMA_AUDIT_MALFORMED) {
         return QRDMA_PBLE_RESERVED;
     }
-
     if (answer.rights & QRDMA_AUDIT_READ) {
         pble |= QRDMA_PBLE_READ;
     }

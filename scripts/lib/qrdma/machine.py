@@ -22,9 +22,7 @@ class Machine:
     processors: int = 2
     iommu: bool = False
     # The identifier is how the monitor finds the card.
-    card: str = "qrdma,id=card,diagnostics=on"
-    # The card's audit watches every key, and is asked after each program.
-    audit: bool = False
+    card: str = "qrdma,id=card,diagnostics=on,audit=on"
     # The page-size flow wants 1 GiB that is contiguous and aligned to its size,
     # which the kernel has only if it is set aside: 5 to 6 GiB, and 64 MiB before
     # it, because coherent DMA memory comes from the same place.
@@ -49,7 +47,7 @@ class Machine:
             result += ["-machine", machine]
         result += accelerator(self.iommu)
         result += ["-device", "pcie-root-port,id=port-card,chassis=1",
-                   "-device", f"{self.card}{',audit=on' if self.audit else ''},bus=port-card"]
+                   "-device", f"{self.card},bus=port-card"]
         if self.iommu:
             result += ["-object",
                        f"memory-backend-ram,id=exporter-bar,size={EXPORTER_BAR_SIZE}",

@@ -157,7 +157,7 @@ def draw(scene: Scene, target: Path, name: str) -> None:
     figure, axes = pyplot.subplots(figsize=(width, 7.5))
     try:
         x, (y, to_scale) = time_axis(scene), address_axis(scene)
-        _draw_maps(axes, scene, x, y)
+        _draw_maps(axes, scene, y)
         _draw_accesses(axes, scene, x, y)
         _label_times(axes, scene)
         _label_addresses(axes, scene, y, to_scale)
@@ -173,22 +173,30 @@ def draw(scene: Scene, target: Path, name: str) -> None:
         pyplot.close(figure)
 
 
-def _spans(scene: Scene, x: Axis) -> list[tuple[float, float, list[Interval]]]:
-    """The maps with the columns in which they were there."""
-    states = [(x(time), state) for step in scene.steps for time, state in step.states]
-    states.insert(0, (-MARGIN, scene.before))
-    ends = [begin for begin, _ in states[1:]] + [len(scene.steps) + MARGIN]
-    return [(begin, end, state) for (begin, state), end in zip(states, ends) if end > begin]
+def spans(scene: Scene) -> list[tuple[float, float, list[Interval]]]:
+    """The maps with the columns in which they were there.
+
+    A step has its column even if the next one came in the same moment.
+    """
+    states = [(-MARGIN, scene.before)]
+    ends = [step.begin for step in scene.steps[1:]] + [scene.end]
+    for column, (step, end) in enumerate(zip(scene.steps, ends)):
+        lasted = end - step.begin
+        for since, state in step.states:
+            share = min((since - step.begin) / lasted, 1.0) if lasted > 0 else 0.0
+            states.append((column + share, state))
+    until = [begin for begin, _ in states[1:]] + [len(scene.steps) + MARGIN]
+    return [(begin, end, state) for (begin, state), end in zip(states, until) if end > begin]
 
 
-def _draw_maps(axes: Any, scene: Scene, x: Axis, y: Axis) -> None:
+def _draw_maps(axes: Any, scene: Scene, y: Axis) -> None:
     from matplotlib.collections import PolyCollection  # pylint: disable=import-outside-toplevel
 
-    spans = _spans(scene, x)
+    maps = spans(scene)
     for kind in CLASSES:
         corners = [((begin, y(part.address)), (end, y(part.address)), (end, y(part.end)),
                     (begin, y(part.end)))
-                   for begin, end, state in spans for part in state if part.kind == kind]
+                   for begin, end, state in maps for part in state if part.kind == kind]
         if corners:
             axes.add_collection(PolyCollection(
                 corners, facecolors=COLOURS[kind], hatch=HATCHES.get(kind), linewidths=0,

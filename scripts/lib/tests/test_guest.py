@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import subprocess
 import sys
@@ -82,7 +81,6 @@ class SessionEnds(unittest.TestCase):
 
     def test_qemu_that_does_not_answer(self) -> None:
         session = self.session("@ begin a", "@ end a 0")
-        session.machine = dataclasses.replace(session.machine, audit=True)
         del session.ask_audit
         with mock.patch.object(audit, "ask", side_effect=audit.AuditError("audit: not there")):
             result = session.run()[0]

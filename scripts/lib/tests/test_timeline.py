@@ -219,6 +219,17 @@ class Axes(Folder):
         self.assertEqual([axis(step.begin) for step in chosen.steps], [0, 1, 2, 3, 4, 5])
         self.assertEqual(axis(0), -picture.MARGIN)
 
+    def test_map_that_was_there_for_no_time_is_seen_all_the_same(self) -> None:
+        writer = Writer()
+        writer.window(1000, 1000, "whole")
+        writer.change(1000, 1, "entries 0..7", ("torn", 0, 2048))
+        writer.change(1000, 2, "page size 2^23 to 2^16", ("new", 0, 2048))
+        chosen = scene.choose(self.read(writer))
+        self.assertEqual([(begin, end, state[0].kind) for begin, end, state
+                          in picture.spans(chosen)],
+                         [(-picture.MARGIN, 0, "absent"), (0, 1, "torn"),
+                          (1, 2 + picture.MARGIN, "new")])
+
     def test_units(self) -> None:
         self.assertEqual([picture.size(count) for count in (0, 12, 4096, 3 << 20, 5000)],
                          ["0 B", "12 B", "4 KiB", "3 MiB", "5000 B"])

@@ -126,9 +126,8 @@ static void command_swap(Faulty *f)
 
 static void command_fatal(Faulty *f)
 {
-    post_create(f, OTHER);
+    g_assert_cmpint(create(f, OTHER), ==, QRDMA_STATUS_FATAL_STATE);
     assert_fatal(f, QRDMA_FATAL_INJECTED);
-    g_assert_false(command_ended(f));
 }
 
 /* -------------------------------------------------------------------- UMRs */
@@ -301,9 +300,10 @@ static void cause_event(Faulty *f)
 static void cause_other_event(Faulty *f)
 {
     qrdma_cq_doorbell(f->q, &f->bench.cq_a, QRDMA_DOORBELL_ARM_NEXT);
+    /* By a key whose PD the UMR has not changed. */
     g_assert_cmpint(qrdma_bench_write(&f->bench, f->memory,
                                       f->memory + QRDMA_PAGE,
-                                      qrdma_key(INDEX), 8), ==,
+                                      f->bench.local_key, 8), ==,
                     QRDMA_CQE_SUCCESS);
     qrdma_settle(f->q);
 }
@@ -382,7 +382,7 @@ static void dma_write_fail(Faulty *f)
     g_assert_cmpint(qrdma_bench_write(&f->bench, f->memory,
                                       f->memory + QRDMA_PAGE,
                                       qrdma_key(INDEX), 64), ==,
-                    QRDMA_CQE_REMOTE_OPERATION_ERROR);
+                    QRDMA_CQE_REMOTE_ACCESS_ERROR);
     qrdma_assert_zero(f->q, f->memory + QRDMA_PAGE, 64);
     qrdma_bench_reconnect(&f->bench);
     g_assert_cmpint(qrdma_bench_write(&f->bench, f->memory,
@@ -513,7 +513,11 @@ static void test_reset_and_clear(void *obj, void *data,
     Faulty f;
 
     qrdma_fault_arm_registers(obj, &late);
+    qrdma_start(obj);
+    g_assert_cmpuint(qrdma_read32(obj, QRDMA_REG_FAULT_ARMED), ==, 1);
+
     faulty_init(&f, obj);
+    qrdma_fault_arm_registers(f.q, &late);
     set_pd(&f, SECOND_PD);
     g_assert_cmpuint(qrdma_read32(f.q, QRDMA_REG_FAULT_HELD), ==, 1);
     qrdma_write32(f.q, QRDMA_REG_FAULT_CONTROL, QRDMA_FAULT_CLEAR);

@@ -129,6 +129,7 @@ static void test_too_many(void *obj, void *data, QGuestAllocator *alloc)
     QRdmaFault fault = { UMR, FAIL };
     QRdma *q = obj;
 
+    qrdma_write32(q, QRDMA_REG_FAULT_CONTROL, QRDMA_FAULT_CLEAR);
     for (unsigned i = 0; i < QRDMA_MAX_FAULTS; i++) {
         qrdma_fault_arm_registers(q, &fault);
     }

@@ -35,7 +35,7 @@
 #define QRDMA_REG_FAULT_STATUS		0x41c	/* RW 32: FAIL of a command or UMR: enum qrdma_status; 0: INJECTED */
 #define QRDMA_REG_FAULT_POINT		0x420	/* RW 32: FATAL: QRDMA_FAULT_POINT_*, or items of the UMR done before */
 #define  QRDMA_FAULT_POINT_BEFORE	0u
-#define  QRDMA_FAULT_POINT_AFTER	0xffffffffu	/* done, but not completed */
+#define  QRDMA_FAULT_POINT_AFTER	0xffffffffu	/* done, but not completed as such */
 #define QRDMA_REG_FAULT_DELAY		0x428	/* RW 64: DELAY, LATE, DUPLICATE: nanoseconds of virtual time */
 #define QRDMA_REG_FAULT_ADDRESS		0x430	/* RW 64: DMA targets: bus address */
 #define QRDMA_REG_FAULT_LENGTH		0x438	/* RW 64: DMA targets: bytes, not 0; address + length does not wrap */

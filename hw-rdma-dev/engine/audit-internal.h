@@ -78,7 +78,7 @@ struct QrdmaAuditWatch {
     QrdmaAuditMap *wish;
     QrdmaAuditMap *agreed;      /* what both were, when that began */
     AuditWindow *window;        /* NULL: settled */
-    bool check_stale;           /* now or wish has changed since the last look */
+    bool check_stale;           /* now or wish has changed since then */
     uint64_t stale;             /* bytes that were stale then */
     uint64_t silent;            /* the last change told that showed nothing */
     /* The last change that completed. */
@@ -97,7 +97,7 @@ static inline uint64_t audit_now(QrdmaEngine *engine)
     return engine->ops->clock(engine->opaque);
 }
 
-/* ------------------------------------------------------------ audit-window.c */
+/* ----------------------------------------------------------- audit-window.c */
 
 AuditWindow *audit_window_new(QrdmaEngine *engine, const QrdmaAuditMap *old);
 void audit_window_free(AuditWindow *window);
@@ -113,7 +113,7 @@ void audit_window_note(QrdmaEngine *engine, QrdmaAuditWatch *watch,
 void audit_window_note_access(QrdmaEngine *engine, AuditWindow *window,
                               const AuditAccess *access);
 
-/* ------------------------------------------------------------- audit-judge.c */
+/* ------------------------------------------------------------ audit-judge.c */
 
 /*
  * The window ends: all that was noted is judged against what the map is to show
@@ -122,7 +122,7 @@ void audit_window_note_access(QrdmaEngine *engine, AuditWindow *window,
 void audit_judge(QrdmaEngine *engine, QrdmaAuditWatch *watch,
                  const QrdmaAuditMap *new_map, const char *how);
 
-/* ------------------------------------------------------------ audit-report.c */
+/* ----------------------------------------------------------- audit-report.c */
 
 /* Takes what it needs; description is copied. */
 void audit_find(QrdmaEngine *engine, const QrdmaFinding *finding);
@@ -132,7 +132,7 @@ GPtrArray *audit_findings_new(void);
 /* Does nothing while nobody wants the timeline. */
 void audit_timeline(QrdmaEngine *engine, const QrdmaTimelineRecord *record);
 
-/* In words, newly allocated: "entries 0..7 absent", "page size 2^12 to 2^26". */
+/* In words, newly allocated: "entries 0..7 absent". */
 char *audit_describe_units(const QrdmaUmr *umr);
 char *audit_describe_context(const QrdmaUmr *umr, const QrdmaMkc *before);
 

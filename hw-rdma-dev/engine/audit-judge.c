@@ -1,10 +1,10 @@
 /*
  * qrdma engine: the audit's judgement over a window that has ended.
  *
- * A byte may have shown its old answer, its new one, or nothing. Where the window
- * ended with nothing there is no new answer to compare with: then the last one
- * that a byte showed stands for it, since the map was on its way to something
- * when the region was taken away.
+ * A byte may have shown its old answer, its new one, or nothing. Where the
+ * window ended with nothing there is no new answer to compare with: then the
+ * last one that a byte showed stands for it, since the map was on its way to
+ * something when the region was taken away.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -34,7 +34,7 @@ typedef struct Judgement {
     GArray *judged;                 /* Judged, by change */
 } Judgement;
 
-/* --------------------------------------------- the last answers of each byte */
+/* -------------------------------------------- the last answers of each byte */
 
 static gint compare_pieces(gconstpointer left, gconstpointer right,
                            gpointer unused)
@@ -128,11 +128,11 @@ static void collect_last(Judgement *judgement)
     }
 }
 
-/* ----------------------------------------------------------- one byte's case */
+/* ---------------------------------------------------------- one byte's case */
 
 /*
- * The last answer stands for a new one only while the card does what it is asked
- * to. Else it is known what was asked for: nothing.
+ * The last answer stands for a new one only while the card does what it is
+ * asked to. Else it is known what was asked for: nothing.
  */
 static QrdmaAuditAnswer new_answer(const Judgement *judgement,
                                    uint64_t address, uint64_t *run)
@@ -231,7 +231,7 @@ static void judge_pieces(Judgement *judgement)
     }
 }
 
-/* ------------------------------------------------------------------ findings */
+/* ----------------------------------------------------------------- findings */
 
 static void find(Judgement *judgement, enum qrdma_finding kind,
                  const Judged *judged)
@@ -352,7 +352,7 @@ static void judge_accesses(Judgement *judgement)
     }
 }
 
-/* ------------------------------------------------------------------ timeline */
+/* ----------------------------------------------------------------- timeline */
 
 static gint by_interval(gconstpointer left, gconstpointer right)
 {

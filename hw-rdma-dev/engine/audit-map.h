@@ -57,8 +57,8 @@ bool qrdma_audit_map_is_empty(const QrdmaAuditMap *map);
 bool qrdma_audit_map_is_whole(const QrdmaAuditMap *map);
 
 /*
- * The answer for one byte. *run, if not NULL: how many bytes from it on have the
- * same answer, or the ones that follow it on the bus; at least 1.
+ * The answer for one byte. *run, if not NULL: how many bytes from it on have
+ * the same answer, or the ones that follow it on the bus; at least 1.
  */
 QrdmaAuditAnswer qrdma_audit_map_answer(const QrdmaAuditMap *map,
                                         uint64_t address, uint64_t *run);

@@ -87,7 +87,7 @@ void audit_timeline(QrdmaEngine *engine, const QrdmaTimelineRecord *record)
     }
 }
 
-/* ------------------------------------------------------------------ in words */
+/* ----------------------------------------------------------------- in words */
 
 static bool all_absent(const QrdmaUmr *umr)
 {
@@ -155,7 +155,7 @@ char *audit_describe_context(const QrdmaUmr *umr, const QrdmaMkc *before)
     return g_string_free(text, false);
 }
 
-/* ------------------------------------------------------------------- reading */
+/* ------------------------------------------------------------------ reading */
 
 QrdmaAuditTotals qrdma_engine_audit_totals(const QrdmaEngine *engine)
 {

@@ -143,7 +143,7 @@ uint32_t qrdma_engine_audit_watched(const QrdmaEngine *engine)
     return engine->audit ? engine->audit->index : 0;
 }
 
-/* ------------------------------------------------------------------ settling */
+/* ----------------------------------------------------------------- settling */
 
 static bool is_settled(const QrdmaAuditMap *map)
 {
@@ -268,7 +268,7 @@ static void settle(QrdmaEngine *engine, QrdmaAuditWatch *watch)
     }
 }
 
-/* ------------------------------------------------------------------- changes */
+/* ------------------------------------------------------------------ changes */
 
 static void make_wish(QrdmaAuditWatch *watch)
 {
@@ -564,7 +564,7 @@ void qrdma_audit_invalidated(QrdmaEngine *engine, QrdmaMkey *mkey)
     }
 }
 
-/* ------------------------------------------------------------------ accesses */
+/* ----------------------------------------------------------------- accesses */
 
 static void find_access(QrdmaEngine *engine, QrdmaAuditWatch *watch,
                         enum qrdma_finding kind,

@@ -3,19 +3,19 @@
  * half-updated mapping or a revoked key.
  *
  * For every watched mkey it keeps what the map showed when it was last settled
- * ("old"), what it shows now, and what of that was neither old nor absent in the
- * present change window. When the window ends (timeline.h), all of it is judged
- * against what the map is then to show ("new").
+ * ("old"), what it shows now, and what of that was neither old nor absent in
+ * the present change window. When the window ends (timeline.h), all of it is
+ * judged against what the map is then to show ("new").
  *
  * "New" is what the driver asked for. Fault injection can make the card do
  * something else; then the audit follows the driver's wish in a copy, until the
  * card and the wish agree again.
  *
  * The audit reads the card's own state and shares no code with the access path
- * that it judges. Functions that take a UMR or a mkey do nothing for one that is
- * not watched; those of accesses are called for watched ones only. While the
- * audit is off, an access costs one test of a pointer, and so does a packet that
- * arrives.
+ * that it judges. Functions that take a UMR or a mkey do nothing for one that
+ * is not watched; those of accesses are called for watched ones only. While the
+ * audit is off, an access costs one test of a pointer, and so does a packet
+ * that arrives.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -31,8 +31,8 @@
 typedef struct QrdmaAudit QrdmaAudit;           /* engine->audit; NULL: off */
 
 /*
- * Whether there is an audit. QRDMA_WITHOUT_AUDIT takes it out of the access path,
- * to count what it costs there while it is off.
+ * Whether there is an audit. QRDMA_WITHOUT_AUDIT takes it out of the access
+ * path, to count what it costs there while it is off.
  */
 #ifdef QRDMA_WITHOUT_AUDIT
 #define QRDMA_AUDITED(engine) ((void)(engine), false)
@@ -58,9 +58,9 @@ void qrdma_audit_created(QrdmaEngine *engine, QrdmaMkey *mkey);
 void qrdma_audit_index_reused(QrdmaEngine *engine, QrdmaMkey *mkey);
 
 /*
- * DESTROY_MKEY completes. `done` is false where an injected fault has it complete
- * without being done (yet): from here on the driver may rely on the mkey being
- * gone. Done: the mkey is about to be freed.
+ * DESTROY_MKEY completes. `done` is false where an injected fault has it
+ * complete without being done (yet): from here on the driver may rely on the
+ * mkey being gone. Done: the mkey is about to be freed.
  */
 void qrdma_audit_destroyed(QrdmaEngine *engine, QrdmaMkey *mkey, bool done);
 
@@ -84,8 +84,8 @@ void qrdma_audit_context(QrdmaEngine *engine, const QrdmaUmr *umr);
 void qrdma_audit_wished(QrdmaEngine *engine, const QrdmaUmr *umr, bool done);
 
 /*
- * It completes; or what a fault held back has been done. See whether the map has
- * settled.
+ * It completes; or what a fault held back has been done. See whether the map
+ * has settled.
  */
 void qrdma_audit_settle(QrdmaEngine *engine, const QrdmaUmr *umr);
 

@@ -1,8 +1,9 @@
 /*
  * qrdma engine: fault injection in the command queue.
  *
- * A command that is held back becomes the current one again when its time comes,
- * and is carried out like any other (it may have to wait), but is not answered.
+ * A command that is held back becomes the current one again when its time
+ * comes, and is carried out like any other (it may have to wait), but is not
+ * answered.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */

@@ -97,8 +97,8 @@ bool qrdma_command_take_due(QrdmaEngine *engine);
 bool qrdma_command_is_due(QrdmaEngine *engine);
 
 /*
- * The current one, that was held back, is done. True: the one whose answer waits
- * for it is the current again.
+ * The current one, that was held back, is done. True: the one whose answer
+ * waits for it is the current again.
  */
 bool qrdma_command_end_silent(QrdmaEngine *engine, enum qrdma_status status);
 

@@ -76,8 +76,8 @@ typedef struct QrdmaHostOps {
     bool trace_enabled;
 
     /*
-     * A record of the timeline (timeline.h), of watched mkeys only. May be NULL;
-     * then costs nothing. Pointers in it are good during the call.
+     * A record of the timeline (timeline.h), of watched mkeys only. May be
+     * NULL; then costs nothing. Pointers in it are good during the call.
      */
     void (*timeline)(void *opaque, const struct QrdmaTimelineRecord *record);
 } QrdmaHostOps;
@@ -154,8 +154,8 @@ typedef struct QrdmaFault {
 } QrdmaFault;
 
 /*
- * Armed until spent or cleared, over resets of the card; what a fault holds back
- * is lost in a reset. Works with config.diagnostics off as well.
+ * Armed until spent or cleared, over resets of the card; what a fault holds
+ * back is lost in a reset. Works with config.diagnostics off as well.
  */
 enum qrdma_fault_result qrdma_engine_fault_arm(QrdmaEngine *engine,
                                                const QrdmaFault *fault);

@@ -149,7 +149,7 @@ void qrdma_faults_update_timer(QrdmaEngine *engine)
     qrdma_engine_set_timer(engine, QRDMA_TIMER_FAULTS, first);
 }
 
-/* ------------------------------------------------------------------ doing it */
+/* ----------------------------------------------------------------- doing it */
 
 void qrdma_faults_do_umr(QrdmaEngine *engine, QrdmaHeld *held)
 {

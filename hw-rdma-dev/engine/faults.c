@@ -245,7 +245,8 @@ static bool hit_one(QrdmaEngine *engine, QrdmaFault *fault, QrdmaFault *hit)
     fault->hit++;
     engine->faults->fired++;
     *hit = *fault;
-    qrdma_trace(engine, "fault", "%s action %d number %u index 0x%x opcode 0x%x",
+    qrdma_trace(engine, "fault",
+                "%s action %d number %u index 0x%x opcode 0x%x",
                 target_name(fault->target), fault->action, fault->seen,
                 fault->index, fault->opcode);
     remove_spent(engine->faults);

@@ -46,7 +46,7 @@ typedef struct QrdmaMkey {
     QrdmaAuditWatch *watch;     /* audit.h; NULL: not watched */
 } QrdmaMkey;
 
-/* The owner is a command, or a UMR that a fault held back. These are no QPNs. */
+/* The owner is a command, or a UMR that a fault held back. No QPN is one. */
 #define QRDMA_OWNER_COMMAND UINT32_MAX
 #define QRDMA_OWNER_HELD (UINT32_MAX - 1)
 

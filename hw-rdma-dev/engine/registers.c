@@ -160,8 +160,9 @@ static const QrdmaRegisterWindow *const windows[] = {
     &qrdma_audit_window,
 };
 
-static const QrdmaRegisterType *find_in_window(const QrdmaRegisterWindow *window,
-                                               uint64_t offset, unsigned size)
+static const QrdmaRegisterType *
+find_in_window(const QrdmaRegisterWindow *window, uint64_t offset,
+               unsigned size)
 {
     for (unsigned i = 0; i < window->count; i++) {
         const QrdmaRegisterType *type = &window->types[i];

@@ -3,12 +3,12 @@
  *
  * A change window is what lies between two settled maps of a mkey: it begins
  * with the first change of the map and ends when a change completes after which
- * the region is whole (every byte present) or empty. Only then can be said which
- * answers were new and which torn, so the records of a window come at its end,
- * with the times at which the changes were made: WINDOW first, its CHANGEs in
- * order after it. A change of entries or fields that nobody can reach belongs to
- * no window: its CHANGE has no intervals and comes at once. ACCESS records come
- * when the access ends.
+ * the region is whole (every byte present) or empty. Only then can be said
+ * which answers were new and which torn, so the records of a window come at its
+ * end, with the times at which the changes were made: WINDOW first, its CHANGEs
+ * in order after it. A change of entries or fields that nobody can reach
+ * belongs to no window: its CHANGE has no intervals and comes at once. ACCESS
+ * records come when the access ends.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -22,7 +22,7 @@ typedef enum QrdmaTimelineKind {
     QRDMA_TIMELINE_CREATE,      /* mkey; address, length: its region */
     QRDMA_TIMELINE_DESTROY,
     QRDMA_TIMELINE_WINDOW,      /* begin..end; address, length: region */
-    QRDMA_TIMELINE_CHANGE,      /* at begin; intervals: what differs from before */
+    QRDMA_TIMELINE_CHANGE,      /* at begin; intervals: what differs */
     QRDMA_TIMELINE_ACCESS,      /* begin..end; address, length: bytes */
     QRDMA_TIMELINE_FINDING,     /* at begin; address, length: interval */
 } QrdmaTimelineKind;
@@ -51,12 +51,13 @@ typedef struct QrdmaTimelineRecord {
     uint64_t end;               /* begin, where nothing lasts */
     uint64_t address;           /* virtual */
     uint64_t length;
-    uint64_t change;            /* CHANGE, FINDING: number of the UMR or command */
+    uint64_t change;            /* CHANGE, FINDING: number of the change */
     /*
      * What was done. CHANGE: "entries 0..7 absent", "entries 8..31", "page size
-     * 2^12 to 2^26", "free", "rights", "PD", joined by ", ". ACCESS: "local read",
-     * "remote write" and so on, then ", refused: error N" where it was. FINDING:
-     * the name of its kind. WINDOW: "whole", "empty" or "open": how it ended.
+     * 2^12 to 2^26", "free", "rights", "PD", joined by ", ". ACCESS: "local
+     * read", "remote write" and so on, then ", refused: error N" where it was.
+     * FINDING: the name of its kind. WINDOW: "whole", "empty" or "open": how it
+     * ended.
      */
     const char *text;
     /* Sorted by address, not overlapping, neighbours of one class joined. */

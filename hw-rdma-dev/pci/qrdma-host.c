@@ -11,7 +11,8 @@
 #include "hw/rdma-dev/trace.h"
 
 /* QEMU 10.1 moved what is said of icount into a header of its own. */
-#if __has_include("exec/icount.h")
+#if QEMU_VERSION_MAJOR > 10 || \
+    (QEMU_VERSION_MAJOR == 10 && QEMU_VERSION_MINOR >= 1)
 #include "exec/icount.h"
 #else
 #include "system/cpu-timers.h"

@@ -1,6 +1,6 @@
 /*
- * qrdma engine tests: fault injection. Every action of every target, what may be
- * armed, what is counted, and that nothing of it outlives what it is about.
+ * qrdma engine tests: fault injection. Every action of every target, what may
+ * be armed, what is counted, and that nothing of it outlives what it is about.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */

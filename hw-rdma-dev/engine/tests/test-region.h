@@ -71,8 +71,8 @@ void region_umr_wqe(TestCard *card, const TestUmr *umr,
                     uint8_t wqe[QRDMA_UMR_WQE_SIZE]);
 
 /*
- * Carry it out, as a UMR queue would (injected faults count it, but hold nothing
- * back), in slices of `slice` items; `between`, if not NULL, is called
+ * Carry it out, as a UMR queue would (injected faults count it, but hold
+ * nothing back), in slices of `slice` items; `between`, if not NULL, is called
  * after each. No access may be in flight.
  */
 enum qrdma_status region_umr_sliced(TestCard *card, const TestUmr *umr,

@@ -6,7 +6,8 @@
  * can tear, and to find nothing in the others. Each order is tried on a live
  * table, which still holds the old entries, and on an invalidated one, all of
  * whose entries are absent; that is what a driver has whose exporter moved the
- * buffer. Meanwhile accesses look at the region, to see whether traffic notices.
+ * buffer. Meanwhile accesses look at the region, to see whether traffic
+ * notices.
  *
  * The rows it prints are those of the table in docs/audit.md.
  *
@@ -21,7 +22,7 @@
 #define COVERING_LOG 25
 #define SMALL_LOG 12
 #define LARGE_LOG 21
-#define X 8u                            /* entries at the covering size: a unit */
+#define X 8u                            /* at the covering size: a unit */
 #define INDEX 9u
 #define KEY REGION_KEY(INDEX)
 #define FIRST_PBLE 0x8000u
@@ -235,7 +236,8 @@ static void set_up_region(Change *change, bool live)
     for (uint64_t i = 0; i < LENGTH >> SMALL_LOG; i++) {
         bool present = live && i < LENGTH >> log;
 
-        region_set_pble(card, &change->mkc, i, present ? place(log, i) | RW : 0);
+        region_set_pble(card, &change->mkc, i,
+                        present ? place(log, i) | RW : 0);
     }
     g_assert_cmpint(region_create(card, INDEX, &change->mkc), ==,
                     QRDMA_STATUS_OK);

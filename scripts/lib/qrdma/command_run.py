@@ -111,9 +111,11 @@ def run_with_pictures(flows: list[Flow], folder: Path, of: trees.Trees) -> list[
         for old in (file, png):
             old.unlink(missing_ok=True)
         outcome = boot(f"run-{flow.name}", flow.machine.with_timeline(file), [flow], of)[0]
+        outcome = replace(outcome, timeline=file)
         try:
-            picture.from_file(file, png, flow.name)
-            outcome = replace(outcome, timeline=file, picture=png)
+            if flow.changes_keys:
+                picture.from_file(file, png, flow.name)
+                outcome = replace(outcome, picture=png)
         except Failure as failure:
             outcome.verdict.problems.append(f"no picture: {failure.message}")
         outcomes.append(outcome)

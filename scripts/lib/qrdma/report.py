@@ -53,6 +53,8 @@ def text(outcomes: list[Outcome], *, every_check: bool = False) -> str:
             lines.append(f"{'':21} {outcome.result.audit.line()}")
         if outcome.picture is not None:
             lines.append(f"{'':21} picture: {outcome.picture}")
+        elif outcome.timeline is not None and not outcome.flow.changes_keys:
+            lines.append(f"{'':21} picture: none, since no key changes in this flow")
         for check in outcome.verdict.checks:
             if check.passed and not check.skipped and not every_check:
                 continue

@@ -11,10 +11,14 @@
 #include "engine-internal.h"
 #include "umr-internal.h"
 
-/* What a window may note; memory is bounded by these, not by the guest. */
+/*
+ * What a window may note, and all windows together; memory is bounded by these,
+ * not by the guest.
+ */
 #define AUDIT_MAX_PIECES (1u << 20)
 #define AUDIT_MAX_CHANGES (1u << 16)
 #define AUDIT_MAX_ACCESSES (1u << 16)
+#define AUDIT_MAX_NOTES (1u << 22)
 /* After so many changes in a window, the slices of a UMR are told as one. */
 #define AUDIT_MAX_SLICES 1024u
 /* Entries of all watched tables together. */
@@ -23,6 +27,7 @@
 struct QrdmaAudit {
     uint32_t index;             /* the mkey that is watched; 0: all */
     uint64_t entries;           /* of all watches */
+    uint64_t notes;             /* of all windows */
     QrdmaAuditTotals totals;
     GPtrArray *findings;        /* QrdmaFinding */
     uint32_t selected;          /* by the register window */
@@ -100,7 +105,7 @@ static inline uint64_t audit_now(QrdmaEngine *engine)
 /* ----------------------------------------------------------- audit-window.c */
 
 AuditWindow *audit_window_new(QrdmaEngine *engine, const QrdmaAuditMap *old);
-void audit_window_free(AuditWindow *window);
+void audit_window_free(QrdmaEngine *engine, AuditWindow *window);
 
 /*
  * A change has begun to show; audit_window_note() then says where. Units of one

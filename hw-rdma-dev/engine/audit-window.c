@@ -26,15 +26,30 @@ AuditWindow *audit_window_new(QrdmaEngine *engine, const QrdmaAuditMap *old)
     return window;
 }
 
-void audit_window_free(AuditWindow *window)
+void audit_window_free(QrdmaEngine *engine, AuditWindow *window)
 {
     if (window) {
+        engine->audit->notes -= window->changes->len + window->pieces->len +
+                                window->accesses->len;
         qrdma_audit_map_free(window->old);
         g_array_unref(window->changes);
         g_array_unref(window->pieces);
         g_array_unref(window->accesses);
         g_free(window);
     }
+}
+
+/* Whether one more may be noted; else it is counted as not judged. */
+static bool has_room(QrdmaEngine *engine, const GArray *notes, guint most)
+{
+    QrdmaAudit *audit = engine->audit;
+
+    if (notes->len == most || audit->notes == AUDIT_MAX_NOTES) {
+        audit->totals.unjudged++;
+        return false;
+    }
+    audit->notes++;
+    return true;
 }
 
 static AuditChange *last_change(AuditWindow *window)
@@ -72,11 +87,13 @@ void audit_window_change(QrdmaEngine *engine, QrdmaAuditWatch *watch,
         g_free(text);
         return;
     }
-    if (window->changes->len == AUDIT_MAX_CHANGES) {
-        engine->audit->totals.unjudged++;
+    /* The first is always there, so that what follows has one to refer to. */
+    if (window->changes->len &&
+        !has_room(engine, window->changes, AUDIT_MAX_CHANGES)) {
         g_free(text);
         return;
     }
+    engine->audit->notes += !window->changes->len;
     g_array_append_val(window->changes, change);
 }
 
@@ -99,9 +116,7 @@ static void append(QrdmaEngine *engine, AuditWindow *window,
 
     if (last && extends(last, piece)) {
         last->length += piece->length;
-    } else if (window->pieces->len == AUDIT_MAX_PIECES) {
-        engine->audit->totals.unjudged++;
-    } else {
+    } else if (has_room(engine, window->pieces, AUDIT_MAX_PIECES)) {
         g_array_append_val(window->pieces, *piece);
     }
 }
@@ -135,9 +150,7 @@ void audit_window_note(QrdmaEngine *engine, QrdmaAuditWatch *watch,
 void audit_window_note_access(QrdmaEngine *engine, AuditWindow *window,
                               const AuditAccess *access)
 {
-    if (window->accesses->len == AUDIT_MAX_ACCESSES) {
-        engine->audit->totals.unjudged++;
-    } else {
+    if (has_room(engine, window->accesses, AUDIT_MAX_ACCESSES)) {
         g_array_append_val(window->accesses, *access);
     }
 }

@@ -57,7 +57,7 @@ static void end_window(QrdmaEngine *engine, QrdmaAuditWatch *watch,
 {
     if (watch->window) {
         audit_judge(engine, watch, new_map, how);
-        g_clear_pointer(&watch->window, audit_window_free);
+        audit_window_free(engine, g_steal_pointer(&watch->window));
     }
 }
 

@@ -1,6 +1,6 @@
 /*
- * qrdma engine tests: the audit: what it counts and what it finds, where nothing
- * is injected; its registers; what it does not watch.
+ * qrdma engine tests: the audit: what it counts and what it finds, where
+ * nothing is injected; its registers; what it does not watch.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -269,7 +269,7 @@ static void test_torn_access(void)
     card_free(fixture.card);
 }
 
-/* ------------------------------------------------------ the audit's own life */
+/* ----------------------------------------------------- the audit's own life */
 
 static void test_registers(void)
 {

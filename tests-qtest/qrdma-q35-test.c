@@ -11,46 +11,8 @@
 #include "qobject/qdict.h"
 #include "libqos/malloc-pc.h"
 #include "libqos/pci-pc.h"
+#include "qrdma-machine.h"
 #include "qrdma-queues.h"
-
-#define SLOT    4
-
-typedef struct Machine {
-    QTestState *qts;
-    QGuestAllocator alloc;
-    QPCIBus *bus;
-    QRdma card;
-} Machine;
-
-static void machine_start(Machine *m, const char *arguments)
-{
-    memset(m, 0, sizeof(*m));
-    m->qts = qtest_initf("-machine q35 -nodefaults %s", arguments);
-    pc_alloc_init(&m->alloc, m->qts, ALLOC_NO_FLAGS);
-    m->bus = qpci_new_pc(m->qts, &m->alloc);
-}
-
-/* The card at bus and slot, its BARs mapped. */
-static void card_init(Machine *m, unsigned bus, unsigned slot)
-{
-    QPCIAddress address = {
-        .devfn = bus << 8 | QPCI_DEVFN(slot, 0),
-        .vendor_id = QRDMA_PCI_VENDOR_ID,
-        .device_id = QRDMA_PCI_DEVICE_ID,
-    };
-
-    qpci_device_init(&m->card.pci, m->bus, &address);
-    m->card.qts = m->qts;
-    m->card.alloc = &m->alloc;
-    qrdma_attach(&m->card);
-}
-
-static void machine_stop(Machine *m)
-{
-    qpci_free_pc(m->bus);
-    alloc_destroy(&m->alloc);
-    qtest_quit(m->qts);
-}
 
 static void assert_works(QRdma *q)
 {
@@ -73,10 +35,10 @@ static void assert_works(QRdma *q)
 
 static void test_root_complex(void)
 {
-    Machine m;
+    QRdmaMachine m;
 
-    machine_start(&m, "-device qrdma,addr=04.0");
-    card_init(&m, 0, SLOT);
+    qrdma_machine_start(&m, "-machine q35 -device qrdma,addr=04.0");
+    qrdma_machine_card(&m, 0, QRDMA_TEST_SLOT);
     g_assert_cmphex(qpci_config_readw(&m.card.pci, PCI_CLASS_DEVICE), ==,
                     PCI_CLASS_NETWORK_ETHERNET);
     g_assert_cmphex(qpci_config_readb(&m.card.pci, PCI_REVISION_ID), ==,
@@ -85,13 +47,13 @@ static void test_root_complex(void)
     g_assert_cmpint(qpci_msix_table_size(&m.card.pci), ==,
                     QRDMA_MSIX_VECTORS);
     assert_works(&m.card);
-    machine_stop(&m);
+    qrdma_machine_stop(&m);
 }
 
 #define ROOT_PORT "-device pcie-root-port,id=rp,addr=05.0,chassis=1,slot=1 "
 
 /* Give the bus behind the only root port its number and its memory window. */
-static unsigned open_root_port(Machine *m)
+static unsigned open_root_port(QRdmaMachine *m)
 {
     QPCIDevice *port;
 
@@ -109,24 +71,24 @@ static unsigned open_root_port(Machine *m)
 
 static void test_root_port(void)
 {
-    Machine m;
+    QRdmaMachine m;
 
-    machine_start(&m, ROOT_PORT "-device qrdma,bus=rp");
-    card_init(&m, open_root_port(&m), 0);
+    qrdma_machine_start(&m, "-machine q35 " ROOT_PORT "-device qrdma,bus=rp");
+    qrdma_machine_card(&m, open_root_port(&m), 0);
     assert_works(&m.card);
-    machine_stop(&m);
+    qrdma_machine_stop(&m);
 }
 
 /* A hot reset of the link resets the card. */
 static void test_hot_reset(void)
 {
-    Machine m;
+    QRdmaMachine m;
     QPCIDevice *port;
     unsigned bus;
 
-    machine_start(&m, ROOT_PORT "-device qrdma,bus=rp");
+    qrdma_machine_start(&m, "-machine q35 " ROOT_PORT "-device qrdma,bus=rp");
     bus = open_root_port(&m);
-    card_init(&m, bus, 0);
+    qrdma_machine_card(&m, bus, 0);
     qrdma_start(&m.card);
     port = qpci_device_find(m.bus, QPCI_DEVFN(5, 0));
     qpci_config_writew(port, PCI_BRIDGE_CONTROL, PCI_BRIDGE_CTL_BUS_RESET);
@@ -137,7 +99,7 @@ static void test_hot_reset(void)
     qrdma_attach(&m.card);
     g_assert_cmphex(qrdma_read32(&m.card, QRDMA_REG_STATUS), ==, 0);
     assert_works(&m.card);
-    machine_stop(&m);
+    qrdma_machine_stop(&m);
 }
 
 /* ------------------------------------------------------------------ unplug */
@@ -145,7 +107,7 @@ static void test_hot_reset(void)
 /* Given transfers under way, when the card is taken out, QEMU lives on. */
 static void test_unplug(void)
 {
-    Machine m;
+    QRdmaMachine m;
     QRdmaBench bench;
     uint64_t memory;
     uint32_t key;
@@ -156,12 +118,9 @@ static void test_unplug(void)
     g_autofree uint8_t *after = g_malloc(256 * 1024);
 
     /* A conventional slot of this machine unplugs through ACPI at once. */
-    memset(&m, 0, sizeof(m));
-    m.qts = qtest_init("-machine pc -nodefaults "
-                       "-device qrdma,id=card,addr=04.0,packet-latency=1000");
-    pc_alloc_init(&m.alloc, m.qts, ALLOC_NO_FLAGS);
-    m.bus = qpci_new_pc(m.qts, &m.alloc);
-    card_init(&m, 0, SLOT);
+    qrdma_machine_start(&m, "-machine pc "
+                        "-device qrdma,id=card,addr=04.0,packet-latency=1000");
+    qrdma_machine_card(&m, 0, QRDMA_TEST_SLOT);
     qrdma_bench_init(&bench, &m.card);
     key = qrdma_bench_mkey(&bench, 2, &mkc);
     memory = qrdma_alloc(&m.card, 512 * 1024);
@@ -173,7 +132,7 @@ static void test_unplug(void)
     qtest_clock_step(m.qts, 3000);
     qrdma_settle(&m.card);
 
-    qpci_unplug_acpi_device_test(m.qts, "card", SLOT);
+    qpci_unplug_acpi_device_test(m.qts, "card", QRDMA_TEST_SLOT);
     qtest_bufread(m.qts, memory + 256 * 1024, before, 256 * 1024);
     for (int i = 0; i < 10; i++) {
         qtest_clock_step(m.qts, 1000000);
@@ -181,7 +140,7 @@ static void test_unplug(void)
     qtest_bufread(m.qts, memory + 256 * 1024, after, 256 * 1024);
     g_assert_cmpmem(after, 256 * 1024, before, 256 * 1024);
     g_assert_cmpint(after[256 * 1024 - 1], ==, 0);
-    machine_stop(&m);
+    qrdma_machine_stop(&m);
 }
 
 /* -------------------------------------------------------- power management */
@@ -189,11 +148,11 @@ static void test_unplug(void)
 /* In D3hot the BARs are gone; back in D0 the card knows what it knew. */
 static void test_power(void)
 {
-    Machine m;
+    QRdmaMachine m;
     uint8_t pm;
 
-    machine_start(&m, "-device qrdma,addr=04.0");
-    card_init(&m, 0, SLOT);
+    qrdma_machine_start(&m, "-machine q35 -device qrdma,addr=04.0");
+    qrdma_machine_card(&m, 0, QRDMA_TEST_SLOT);
     qrdma_start(&m.card);
     pm = qpci_find_capability(&m.card.pci, PCI_CAP_ID_PM, 0);
     g_assert_cmphex(pm, !=, 0);
@@ -203,7 +162,7 @@ static void test_power(void)
     g_assert_cmphex(qrdma_read32(&m.card, QRDMA_REG_STATUS), ==,
                     QRDMA_CARD_READY);
     qrdma_command_ok(&m.card, QRDMA_CMD_NOP, 0, NULL, 0, NULL, 0);
-    machine_stop(&m);
+    qrdma_machine_stop(&m);
 }
 
 /* ------------------------------------------------------------------- IOMMU */
@@ -211,12 +170,13 @@ static void test_power(void)
 /* Behind an IOMMU that is not switched on, addresses pass as they are. */
 static void test_iommu_off(void)
 {
-    Machine m;
+    QRdmaMachine m;
 
-    machine_start(&m, "-device intel-iommu -device qrdma,addr=04.0");
-    card_init(&m, 0, SLOT);
+    qrdma_machine_start(&m, "-machine q35 -device intel-iommu "
+                        "-device qrdma,addr=04.0");
+    qrdma_machine_card(&m, 0, QRDMA_TEST_SLOT);
     assert_works(&m.card);
-    machine_stop(&m);
+    qrdma_machine_stop(&m);
 }
 
 /* Registers of the IOMMU, and entries of its legacy tables. */
@@ -233,7 +193,7 @@ static void test_iommu_off(void)
 #define VTD_READ_WRITE      3ull
 #define VTD_SUPERPAGE       (1ull << 7)
 
-static void iommu_enable(Machine *m, uint64_t root)
+static void iommu_enable(QRdmaMachine *m, uint64_t root)
 {
     qtest_writeq(m->qts, VTD_BASE + VTD_RTADDR, root);
     qtest_writel(m->qts, VTD_BASE + VTD_GCMD, VTD_SET_ROOT);
@@ -248,11 +208,12 @@ static void iommu_enable(Machine *m, uint64_t root)
  */
 static void test_iommu_blocks(void)
 {
-    Machine m;
+    QRdmaMachine m;
     struct qrdma_command nop = { .opcode = cpu_to_le16(QRDMA_CMD_NOP) };
 
-    machine_start(&m, "-device intel-iommu -device qrdma,addr=04.0");
-    card_init(&m, 0, SLOT);
+    qrdma_machine_start(&m, "-machine q35 -device intel-iommu "
+                        "-device qrdma,addr=04.0");
+    qrdma_machine_card(&m, 0, QRDMA_TEST_SLOT);
     qrdma_start(&m.card);
     iommu_enable(&m, qrdma_alloc(&m.card, QRDMA_PAGE));
 
@@ -260,30 +221,31 @@ static void test_iommu_blocks(void)
     qrdma_settle(&m.card);
     g_assert_cmphex(qrdma_read32(&m.card, QRDMA_REG_ERROR), ==,
                     QRDMA_FATAL_COMMAND_RING_DMA);
-    machine_stop(&m);
+    qrdma_machine_stop(&m);
 }
 
 /* Given an IOMMU that maps the first GiB for the card, traffic goes through. */
 static void test_iommu_maps(void)
 {
-    Machine m;
+    QRdmaMachine m;
     uint64_t root, context, table;
 
-    machine_start(&m, "-device intel-iommu -device qrdma,addr=04.0");
-    card_init(&m, 0, SLOT);
+    qrdma_machine_start(&m, "-machine q35 -device intel-iommu "
+                        "-device qrdma,addr=04.0");
+    qrdma_machine_card(&m, 0, QRDMA_TEST_SLOT);
     root = qrdma_alloc(&m.card, QRDMA_PAGE);
     context = qrdma_alloc(&m.card, QRDMA_PAGE);
     table = qrdma_alloc(&m.card, QRDMA_PAGE);
     qtest_writeq(m.qts, root, context | VTD_PRESENT);
-    qtest_writeq(m.qts, context + QPCI_DEVFN(SLOT, 0) * 16,
+    qtest_writeq(m.qts, context + QPCI_DEVFN(QRDMA_TEST_SLOT, 0) * 16,
                  table | VTD_PRESENT);
-    qtest_writeq(m.qts, context + QPCI_DEVFN(SLOT, 0) * 16 + 8,
+    qtest_writeq(m.qts, context + QPCI_DEVFN(QRDMA_TEST_SLOT, 0) * 16 + 8,
                  VTD_WIDTH_39 | VTD_DOMAIN_1);
     qtest_writeq(m.qts, table, VTD_READ_WRITE | VTD_SUPERPAGE);
     iommu_enable(&m, root);
 
     assert_works(&m.card);
-    machine_stop(&m);
+    qrdma_machine_stop(&m);
 }
 
 /* -------------------------------------------------------------- properties */
@@ -300,6 +262,15 @@ static void test_bad_properties(void)
         { "'mac': 'nonsense'", "mac" },
         { "'umr-order-seed': 'nonsense'", "umr-order-seed" },
         { "'pble-cache': 3", "pble-cache" },
+        { "'bandwidth': 'fast'", "bandwidth" },
+        { "'timeline': '/tmp/none.json'", "audit=on" },
+        { "'audit': true, 'timeline': '/nonexistent/qrdma.json'",
+          "/nonexistent/qrdma.json" },
+        { "'audit': true, 'timeline-limit': 0", "timeline-limit" },
+        { "'audit-watch': 1", "audit=on" },
+        { "'faults': [ { 'target': 'umr', 'action': 'drop', 'at': 0 } ]",
+          "faults[0]" },
+        { "'faults': 'all'", "faults" },
     };
     QTestState *qts = qtest_init("-machine q35 -nodefaults "
                                  "-device pcie-root-port,id=rp,chassis=1");

@@ -408,8 +408,7 @@ int main(void)
 
 	tap_begin();
 	device = rc_open();
-	if (!diagnostic_open(device))
-		tap_bail("the card injects no faults: it wants the property diagnostics=on");
+	diagnostic_open(device);
 	if (!audit_open(device))
 		tap_bail("the card has no audit: it wants the property audit=on");
 	audit_watch(0);

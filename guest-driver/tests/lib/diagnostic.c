@@ -8,11 +8,12 @@
 
 #define LOOK_AGAIN 200		/* microseconds */
 
-bool diagnostic_open(const struct rc_device *device)
+void diagnostic_open(const struct rc_device *device)
 {
-	return registers_open(device) &&
-	       register_read(QRDMA_REG_DIAGNOSTIC_CAPS) &
-	       QRDMA_DIAGNOSTIC_FAULTS;
+	if (!registers_open(device) ||
+	    !(register_read(QRDMA_REG_DIAGNOSTIC_CAPS) &
+	      QRDMA_DIAGNOSTIC_FAULTS))
+		tap_bail("the card injects no faults: it wants the property diagnostics=on");
 }
 
 enum qrdma_fault_result diagnostic_try(const struct fault *fault)

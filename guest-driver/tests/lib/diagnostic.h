@@ -7,7 +7,6 @@
 #ifndef DIAGNOSTIC_H
 #define DIAGNOSTIC_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "qrdma_diagnostic.h"
@@ -29,8 +28,8 @@ struct fault {
 	uint64_t length;
 };
 
-/* False if the card injects no faults. */
-bool diagnostic_open(const struct rc_device *device);
+/* Bails out if the card injects no faults. */
+void diagnostic_open(const struct rc_device *device);
 /* As the card answers; nothing is armed unless it is QRDMA_FAULT_ARMED. */
 enum qrdma_fault_result diagnostic_try(const struct fault *fault);
 /* The same, but bails out when the card does not take it. */

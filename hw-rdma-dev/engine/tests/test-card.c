@@ -180,17 +180,18 @@ uint64_t *card_pble(TestCard *card, uint64_t index)
     return card_pointer(card, address, sizeof(uint64_t));
 }
 
-void card_refuse_umrs(TestCard *card, uint32_t at, uint32_t count)
+void card_arm(TestCard *card, QrdmaFault fault)
 {
-    QrdmaFault fault = {
-        .target = QRDMA_FAULT_UMR,
-        .action = QRDMA_FAULT_FAIL,
-        .at = at,
-        .count = count,
-    };
-
+    fault.at = fault.at ? fault.at : 1;
+    fault.count = fault.count ? fault.count : 1;
     g_assert_cmpint(qrdma_engine_fault_arm(card->engine, &fault), ==,
                     QRDMA_FAULT_ARMED);
+}
+
+void card_refuse_umrs(TestCard *card, uint32_t at, uint32_t count)
+{
+    card_arm(card, (QrdmaFault) { QRDMA_FAULT_UMR, QRDMA_FAULT_FAIL, .at = at,
+                                  .count = count });
 }
 
 unsigned card_faults(TestCard *card)

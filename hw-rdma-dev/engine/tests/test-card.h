@@ -71,6 +71,9 @@ void card_add_paged_sd(TestCard *card, uint32_t number);
 /* CPU's view of a backed PBLE: little-endian. */
 uint64_t *card_pble(TestCard *card, uint64_t index);
 
+/* Arm a fault; at and count are 1 where they are not given. */
+void card_arm(TestCard *card, QrdmaFault fault);
+
 /* Refuse UMRs number at..at+count-1 from now with QRDMA_STATUS_INJECTED. */
 void card_refuse_umrs(TestCard *card, uint32_t at, uint32_t count);
 

@@ -17,10 +17,7 @@ static void set_up(Pair *pair, gconstpointer data)
 
 static void arm(Pair *pair, QrdmaFault fault)
 {
-    fault.at = fault.at ? fault.at : 1;
-    fault.count = fault.count ? fault.count : 1;
-    g_assert_cmpint(qrdma_engine_fault_arm(pair->link->engine, &fault), ==,
-                    QRDMA_FAULT_ARMED);
+    card_arm(pair->link->card, fault);
 }
 
 static uint32_t held(Pair *pair)

@@ -200,16 +200,9 @@ static void five_steps(Change *change)
 
 static void arm(Change *change, enum qrdma_fault_action action, unsigned at)
 {
-    QrdmaFault fault = {
-        .target = QRDMA_FAULT_UMR,
-        .action = action,
-        .at = at,
-        .count = 1,
-        .index = INDEX,
-    };
-
-    g_assert_cmpint(qrdma_engine_fault_arm(change->link->engine, &fault), ==,
-                    QRDMA_FAULT_ARMED);
+    card_arm(change->link->card, (QrdmaFault) {
+        QRDMA_FAULT_UMR, action, .at = at, .index = INDEX,
+    });
 }
 
 static void arm_order(Change *change, const WrongOrder *order)

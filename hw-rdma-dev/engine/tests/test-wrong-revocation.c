@@ -30,10 +30,11 @@ static QrdmaAuditTotals totals(Pair *pair)
     return qrdma_engine_audit_totals(pair->link->engine);
 }
 
-static void arm(Pair *pair, const QrdmaFault *fault)
+/* A fault of what is done to `to`. */
+static void arm(Pair *pair, QrdmaFault fault)
 {
-    g_assert_cmpint(qrdma_engine_fault_arm(pair->link->engine, fault), ==,
-                    QRDMA_FAULT_ARMED);
+    fault.index = pair->to->index;
+    card_arm(pair->link->card, fault);
 }
 
 /* Writes to `to` for as long as the test lasts, some of it in flight. */
@@ -106,15 +107,7 @@ static void test_right(Pair *pair, gconstpointer data)
 
 static void test_dropped(Pair *pair, gconstpointer data)
 {
-    QrdmaFault fault = {
-        .target = QRDMA_FAULT_UMR,
-        .action = QRDMA_FAULT_DROP,
-        .at = 1,
-        .count = 1,
-        .index = pair->to->index,
-    };
-
-    arm(pair, &fault);
+    arm(pair, (QrdmaFault) { QRDMA_FAULT_UMR, QRDMA_FAULT_DROP });
     start_writing(pair);
     revoke(pair);
     assert_stale(pair);
@@ -127,17 +120,10 @@ static void test_dropped(Pair *pair, gconstpointer data)
 
 static void test_late(Pair *pair, gconstpointer data)
 {
-    QrdmaFault fault = {
-        .target = QRDMA_FAULT_UMR,
-        .action = QRDMA_FAULT_LATE,
-        .at = 1,
-        .count = 1,
-        .index = pair->to->index,
-        .delay = LATE,
-    };
     uint64_t revoked;
 
-    arm(pair, &fault);
+    arm(pair, (QrdmaFault) { QRDMA_FAULT_UMR, QRDMA_FAULT_LATE,
+                             .delay = LATE });
     start_writing(pair);
     revoke(pair);
     assert_stale(pair);
@@ -153,17 +139,10 @@ static void test_late(Pair *pair, gconstpointer data)
 
 static void test_reused(Pair *pair, gconstpointer data)
 {
-    QrdmaFault fault = {
-        .target = QRDMA_FAULT_COMMAND,
-        .action = QRDMA_FAULT_DROP,
-        .at = 1,
-        .count = 1,
-        .index = pair->to->index,
-        .opcode = QRDMA_CMD_DESTROY_MKEY,
-    };
     const QrdmaFinding *finding;
 
-    arm(pair, &fault);
+    arm(pair, (QrdmaFault) { QRDMA_FAULT_COMMAND, QRDMA_FAULT_DROP,
+                             .opcode = QRDMA_CMD_DESTROY_MKEY });
     card_must(pair->link->card, QRDMA_CMD_DESTROY_MKEY, pair->to->index, NULL,
               0);
     g_assert_cmpint(region_create(pair->link->card, pair->to->index,

@@ -42,9 +42,7 @@ typedef struct AuditChange {
     uint32_t slice;             /* of the UMR: accesses fall in between */
     char *text;
     /* Who was let in afterwards; present: whether there was anything. */
-    uint8_t variant;
-    uint32_t pd;
-    uint32_t qp_binding;
+    QrdmaAuditScope scope;
     bool present;
 } AuditChange;
 
@@ -62,7 +60,6 @@ typedef struct AuditAccess {
     uint64_t address;
     uint64_t length;
     QrdmaAuditAnswer answer;
-    uint64_t time;
     uint32_t change;            /* the last one before it */
 } AuditAccess;
 
@@ -109,10 +106,10 @@ void audit_window_free(QrdmaEngine *engine, AuditWindow *window);
 
 /*
  * A change has begun to show; audit_window_note() then says where. Units of one
- * slice of a UMR are one change.
+ * slice of a UMR are one change. before: as for audit_describe().
  */
 void audit_window_change(QrdmaEngine *engine, QrdmaAuditWatch *watch,
-                         const QrdmaUmr *umr, bool is_context, char *text);
+                         const QrdmaUmr *umr, const QrdmaMkc *before);
 void audit_window_note(QrdmaEngine *engine, QrdmaAuditWatch *watch,
                        uint64_t address, uint64_t length);
 void audit_window_note_access(QrdmaEngine *engine, AuditWindow *window,
@@ -137,8 +134,10 @@ GPtrArray *audit_findings_new(void);
 /* Does nothing while nobody wants the timeline. */
 void audit_timeline(QrdmaEngine *engine, const QrdmaTimelineRecord *record);
 
-/* In words, newly allocated: "entries 0..7 absent". */
-char *audit_describe_units(const QrdmaUmr *umr);
-char *audit_describe_context(const QrdmaUmr *umr, const QrdmaMkc *before);
+/*
+ * In words, newly allocated. Of the context: "page size 2^12 to 2^26", given
+ * the one before it; of the table, for NULL: "entries 0..7 absent".
+ */
+char *audit_describe(const QrdmaUmr *umr, const QrdmaMkc *before);
 
 #endif /* QRDMA_AUDIT_INTERNAL_H */

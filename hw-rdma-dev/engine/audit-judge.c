@@ -305,10 +305,10 @@ static uint64_t count_scope(Judgement *judgement)
     for (guint i = 0; i < judgement->window->changes->len; i++) {
         const AuditChange *change = &g_array_index(judgement->window->changes,
                                                    AuditChange, i);
-        bool is_old = change->variant == old->variant &&
-                      change->pd == old->pd && change->qp_binding == old->qpn;
-        bool is_new = change->variant == new->variant &&
-                      change->pd == new->pd && change->qp_binding == new->qpn;
+        bool is_old = qrdma_audit_scope_same(change->scope,
+                                             qrdma_audit_scope(old));
+        bool is_new = qrdma_audit_scope_same(change->scope,
+                                             qrdma_audit_scope(new));
 
         if (change->present && !is_old && !is_new) {
             Judged judged = {

@@ -214,13 +214,6 @@ bool qrdma_audit_map_is_whole(const QrdmaAuditMap *map)
     return blocks && map->present == blocks;
 }
 
-bool qrdma_audit_map_same_scope(const QrdmaAuditMap *one,
-                                const QrdmaAuditMap *other)
-{
-    return one->mkc.variant == other->mkc.variant &&
-           one->mkc.pd == other->mkc.pd && one->mkc.qpn == other->mkc.qpn;
-}
-
 /* What the key lets, of what the page lets. */
 static uint32_t rights_of(const QrdmaMkc *mkc, uint64_t entry)
 {

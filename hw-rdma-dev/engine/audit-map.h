@@ -63,9 +63,28 @@ bool qrdma_audit_map_is_whole(const QrdmaAuditMap *map);
 QrdmaAuditAnswer qrdma_audit_map_answer(const QrdmaAuditMap *map,
                                         uint64_t address, uint64_t *run);
 
-/* Neither of the two lets anybody in whom the other does not. */
-bool qrdma_audit_map_same_scope(const QrdmaAuditMap *one,
-                                const QrdmaAuditMap *other);
+/* Whom a mkey lets in. */
+typedef struct QrdmaAuditScope {
+    uint8_t variant;
+    uint32_t pd;
+    uint32_t qpn;
+} QrdmaAuditScope;
+
+static inline QrdmaAuditScope qrdma_audit_scope(const QrdmaMkc *mkc)
+{
+    return (QrdmaAuditScope) {
+        .variant = mkc->variant,
+        .pd = mkc->pd,
+        .qpn = mkc->qpn,
+    };
+}
+
+static inline bool qrdma_audit_scope_same(QrdmaAuditScope one,
+                                          QrdmaAuditScope other)
+{
+    return one.variant == other.variant && one.pd == other.pd &&
+           one.qpn == other.qpn;
+}
 
 static inline bool qrdma_answer_absent(QrdmaAuditAnswer answer)
 {

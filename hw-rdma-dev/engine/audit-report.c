@@ -99,7 +99,7 @@ static bool all_absent(const QrdmaUmr *umr)
     return true;
 }
 
-char *audit_describe_units(const QrdmaUmr *umr)
+static char *describe_units(const QrdmaUmr *umr)
 {
     uint64_t first = umr->table_offset / QRDMA_PBLE_SIZE;
     uint64_t count = umr->units * (uint64_t)QRDMA_PBLES_PER_UNIT;
@@ -117,7 +117,7 @@ static void add_words(GString *text, const char *words)
     g_string_append(text, words);
 }
 
-char *audit_describe_context(const QrdmaUmr *umr, const QrdmaMkc *before)
+static char *describe_context(const QrdmaUmr *umr, const QrdmaMkc *before)
 {
     static const struct {
         uint64_t mask;
@@ -153,6 +153,11 @@ char *audit_describe_context(const QrdmaUmr *umr, const QrdmaMkc *before)
         }
     }
     return g_string_free(text, false);
+}
+
+char *audit_describe(const QrdmaUmr *umr, const QrdmaMkc *before)
+{
+    return before ? describe_context(umr, before) : describe_units(umr);
 }
 
 /* ------------------------------------------------------------------ reading */

@@ -61,39 +61,34 @@ static AuditChange *last_change(AuditWindow *window)
 }
 
 void audit_window_change(QrdmaEngine *engine, QrdmaAuditWatch *watch,
-                         const QrdmaUmr *umr, bool is_context, char *text)
+                         const QrdmaUmr *umr, const QrdmaMkc *before)
 {
     AuditWindow *window = watch->window;
     AuditChange *last = last_change(window);
-    const QrdmaMkc *mkc = &watch->now.mkc;
     AuditChange change = {
         .number = umr->change,
         .time = audit_now(engine),
         .qpn = qrdma_umr_is_command(umr) ? 0 : umr->number,
-        .is_context = is_context,
+        .is_context = before,
         .slice = umr->next / QRDMA_UMR_SLICE,
-        .text = text,
-        .variant = mkc->variant,
-        .pd = mkc->pd,
-        .qp_binding = mkc->qpn,
+        .scope = qrdma_audit_scope(&watch->now.mkc),
         .present = !qrdma_audit_map_is_empty(&watch->now),
     };
 
     window->maps++;
-    if (last && last->number == change.number && !is_context &&
+    if (last && last->number == change.number && !change.is_context &&
         !last->is_context && (last->slice == change.slice ||
                               window->changes->len >= AUDIT_MAX_SLICES)) {
         last->present |= change.present;
-        g_free(text);
         return;
     }
     /* The first is always there, so that what follows has one to refer to. */
     if (window->changes->len &&
         !has_room(engine, window->changes, AUDIT_MAX_CHANGES)) {
-        g_free(text);
         return;
     }
     engine->audit->notes += !window->changes->len;
+    change.text = audit_describe(umr, before);
     g_array_append_val(window->changes, change);
 }
 

@@ -210,40 +210,28 @@ static void look_for_stale(QrdmaEngine *engine, QrdmaAuditWatch *watch)
     watch->stale = bytes;
 }
 
-/* The card shows what the driver asked for. */
+/* The card has what the driver asked for, also where nobody can reach it. */
 static bool wish_is_met(const QrdmaAuditWatch *watch)
 {
     const QrdmaAuditMap *now = &watch->now, *wish = watch->wish;
-    uint64_t address = wish->mkc.start, left = wish->mkc.length;
 
+    if (memcmp(now->entries, wish->entries,
+               now->num_entries * sizeof(*now->entries))) {
+        return false;
+    }
     if (qrdma_audit_map_is_empty(wish) && qrdma_audit_map_is_empty(now)) {
         return true;
     }
-    if (now->mkc.start != address || now->mkc.length != left ||
-        now->mkc.log_page_size != wish->mkc.log_page_size ||
-        !qrdma_audit_map_same_scope(now, wish)) {
-        return false;
-    }
-    while (left) {
-        uint64_t run, wish_run;
-        QrdmaAuditAnswer shown = qrdma_audit_map_answer(now, address, &run);
-        QrdmaAuditAnswer wished = qrdma_audit_map_answer(wish, address,
-                                                         &wish_run);
-
-        if (!qrdma_answer_same(shown, wished)) {
-            return false;
-        }
-        run = MIN(MIN(run, left), wish_run);
-        address += run;
-        left -= run;
-    }
-    return true;
+    /* The same entries, read in the same way. */
+    return now->mkc.start == wish->mkc.start &&
+           now->mkc.length == wish->mkc.length &&
+           now->mkc.log_page_size == wish->mkc.log_page_size &&
+           now->mkc.flags == wish->mkc.flags &&
+           qrdma_audit_scope_same(qrdma_audit_scope(&now->mkc),
+                                  qrdma_audit_scope(&wish->mkc));
 }
 
-/*
- * A change is over, for the driver or for the card. Entries that nobody reaches
- * may still differ when the wish is dropped: a later change shows them.
- */
+/* A change is over, for the driver or for the card. */
 static void settle(QrdmaEngine *engine, QrdmaAuditWatch *watch)
 {
     const QrdmaAuditMap *wished = audit_wished(watch);
@@ -259,9 +247,7 @@ static void settle(QrdmaEngine *engine, QrdmaAuditWatch *watch)
     } else {
         end_window(engine, watch, wished, "whole");
     }
-    if (watch->wish && wish_is_met(watch) &&
-        !memcmp(watch->now.entries, watch->wish->entries,
-                watch->now.num_entries * sizeof(uint64_t))) {
+    if (watch->wish && wish_is_met(watch)) {
         g_clear_pointer(&watch->wish, qrdma_audit_map_free);
         g_clear_pointer(&watch->agreed, qrdma_audit_map_free);
         watch->stale = 0;
@@ -308,11 +294,14 @@ static bool unit_shows(const QrdmaAuditMap *map, uint64_t first,
     return false;
 }
 
-static void begin_window(QrdmaEngine *engine, QrdmaAuditWatch *watch)
+/* `before`: what the map is until now. */
+static void begin_window(QrdmaEngine *engine, QrdmaAuditWatch *watch,
+                         const QrdmaAuditMap *before)
 {
     if (!watch->window) {
-        watch->window = audit_window_new(engine, &watch->now);
+        watch->window = audit_window_new(engine, before);
     }
+    watch->check_stale = true;
 }
 
 /* Blocks first..first+7, so far as they can be reached, have changed. */
@@ -335,8 +324,9 @@ static void note_unit(QrdmaEngine *engine, QrdmaAuditWatch *watch,
  * no map is different for it, but the timeline lacked it. Told once.
  */
 static void tell_silent_change(QrdmaEngine *engine, QrdmaAuditWatch *watch,
-                               const QrdmaUmr *umr, char *text)
+                               const QrdmaUmr *umr, const QrdmaMkc *before)
 {
+    g_autofree char *text = NULL;
     QrdmaTimelineRecord record = {
         .kind = QRDMA_TIMELINE_CHANGE,
         .key = watch->key,
@@ -346,14 +336,15 @@ static void tell_silent_change(QrdmaEngine *engine, QrdmaAuditWatch *watch,
         .address = watch->now.mkc.start,
         .length = watch->now.mkc.length,
         .change = umr->change,
-        .text = text,
     };
 
-    if (watch->silent != umr->change) {
-        watch->silent = umr->change;
-        audit_timeline(engine, &record);
+    if (!engine->ops->timeline || watch->silent == umr->change) {
+        return;
     }
-    g_free(text);
+    watch->silent = umr->change;
+    text = audit_describe(umr, before);
+    record.text = text;
+    audit_timeline(engine, &record);
 }
 
 /*
@@ -378,8 +369,7 @@ void qrdma_audit_units(QrdmaEngine *engine, const QrdmaUmr *umr, uint32_t first,
         shows = unit_shows(&watch->now, entry_of(umr, i), pbles);
     }
     if (shows) {
-        begin_window(engine, watch);
-        watch->check_stale = true;
+        begin_window(engine, watch, &watch->now);
     }
     for (uint32_t i = first; i < first + count; i++) {
         data_of(umr, i, pbles);
@@ -387,12 +377,10 @@ void qrdma_audit_units(QrdmaEngine *engine, const QrdmaUmr *umr, uint32_t first,
                               QRDMA_PBLES_PER_UNIT, pbles);
     }
     if (!shows) {
-        if (engine->ops->timeline) {
-            tell_silent_change(engine, watch, umr, audit_describe_units(umr));
-        }
+        tell_silent_change(engine, watch, umr, NULL);
         return;
     }
-    audit_window_change(engine, watch, umr, false, audit_describe_units(umr));
+    audit_window_change(engine, watch, umr, NULL);
     for (uint32_t i = first; i < first + count; i++) {
         note_unit(engine, watch, entry_of(umr, i));
     }
@@ -440,18 +428,11 @@ void qrdma_audit_context(QrdmaEngine *engine, const QrdmaUmr *umr)
     watch->key = umr->mkey->index << 8 | watch->now.mkc.variant;
     if (qrdma_audit_map_is_empty(&before) &&
         qrdma_audit_map_is_empty(&watch->now)) {
-        if (engine->ops->timeline) {
-            tell_silent_change(engine, watch, umr,
-                               audit_describe_context(umr, &before.mkc));
-        }
+        tell_silent_change(engine, watch, umr, &before.mkc);
         return;
     }
-    if (!watch->window) {
-        watch->window = audit_window_new(engine, &before);
-    }
-    watch->check_stale = true;
-    audit_window_change(engine, watch, umr, true,
-                        audit_describe_context(umr, &before.mkc));
+    begin_window(engine, watch, &before);
+    audit_window_change(engine, watch, umr, &before.mkc);
     note_differences(engine, watch, &before);
 }
 
@@ -470,11 +451,11 @@ static void apply_to_wish(QrdmaAuditWatch *watch, const QrdmaUmr *umr)
 
 static void note_completed(QrdmaAuditWatch *watch, const QrdmaUmr *umr)
 {
-    g_autofree char *context = audit_describe_context(umr, &watch->now.mkc);
+    g_autofree char *context = audit_describe(umr, &watch->now.mkc);
 
     g_free(watch->completed_text);
     if (umr->units) {
-        g_autofree char *units = audit_describe_units(umr);
+        g_autofree char *units = audit_describe(umr, NULL);
 
         watch->completed_text = *context
                                 ? g_strconcat(units, ", ", context, NULL)
@@ -626,7 +607,6 @@ static void note_access(QrdmaEngine *engine, QrdmaAuditWatch *watch,
         .address = request->address,
         .length = access->length,
         .answer = qrdma_audit_map_answer(&watch->now, request->address, NULL),
-        .time = audit_now(engine),
         .change = window->changes->len - 1,
     };
 

@@ -75,14 +75,16 @@ enum qrdma_status qrdma_command_pretend(QrdmaEngine *engine,
     }
 }
 
-static void hold_copy(QrdmaEngine *engine, size_t input_length)
+/* It has been done, so its lengths are those of its opcode. */
+static void hold_copy(QrdmaEngine *engine)
 {
     QrdmaCommandQueue *queue = &engine->commands;
     QrdmaHeld *held = qrdma_faults_hold(engine, &queue->fault);
 
     if (held) {
         held->command = queue->current;
-        held->input = g_memdup2(queue->input, input_length);
+        held->input = g_memdup2(queue->input,
+                                qrdma_le32(queue->current.input_length));
     }
 }
 
@@ -102,7 +104,7 @@ static void load(QrdmaEngine *engine, QrdmaHeld *held)
     qrdma_held_free(engine, held);
 }
 
-bool qrdma_command_hold_or_swap(QrdmaEngine *engine, size_t input_length)
+bool qrdma_command_hold_or_swap(QrdmaEngine *engine)
 {
     QrdmaCommandQueue *queue = &engine->commands;
     QrdmaHeld *swapped;
@@ -111,7 +113,7 @@ bool qrdma_command_hold_or_swap(QrdmaEngine *engine, size_t input_length)
     case QRDMA_FAULT_LATE:
     case QRDMA_FAULT_SWAP:
     case QRDMA_FAULT_DUPLICATE:
-        hold_copy(engine, input_length);
+        hold_copy(engine);
         queue->fault.action = 0;
         return false;
     default:

@@ -331,7 +331,7 @@ static bool end_command(QrdmaEngine *engine, enum qrdma_status status)
 
     if (queue->silent) {
         return qrdma_command_end_silent(engine, status) &&
-               complete_command(engine, queue->answer);
+               complete_command(engine, QRDMA_STATUS_OK);
     }
     if (queue->fault.action == QRDMA_FAULT_FATAL &&
         queue->fault.point == QRDMA_FAULT_POINT_AFTER) {
@@ -339,10 +339,7 @@ static bool end_command(QrdmaEngine *engine, enum qrdma_status status)
         qrdma_engine_fatal(engine, QRDMA_FATAL_INJECTED);
         return false;
     }
-    if (status == QRDMA_STATUS_OK &&
-        qrdma_command_hold_or_swap(engine, find_type(&queue->current)
-                                           ->input_length)) {
-        queue->answer = status;
+    if (status == QRDMA_STATUS_OK && qrdma_command_hold_or_swap(engine)) {
         return true;
     }
     return complete_command(engine, status);

@@ -52,8 +52,7 @@ typedef struct QrdmaCommandQueue {
     bool withheld;              /* the current one only seems to be done */
     bool silent;                /* it was held back: nobody hears of it */
     bool answer_later;          /* one that is done waits for a silent one */
-    struct qrdma_command answered;
-    enum qrdma_status answer;
+    struct qrdma_command answered;      /* that one */
 
     uint64_t input[QRDMA_COMMAND_MAX_LENGTH / sizeof(uint64_t)];
     uint64_t output[QRDMA_COMMAND_MAX_LENGTH / sizeof(uint64_t)];
@@ -90,7 +89,7 @@ enum qrdma_status qrdma_command_pretend(QrdmaEngine *engine,
  * see whether another is to be done before this one is answered. True: that one
  * is the current now, and this one's answer waits.
  */
-bool qrdma_command_hold_or_swap(QrdmaEngine *engine, size_t input_length);
+bool qrdma_command_hold_or_swap(QrdmaEngine *engine);
 
 /* A command held back is due; the first makes it the current one. */
 bool qrdma_command_take_due(QrdmaEngine *engine);

@@ -69,7 +69,7 @@ void qrdma_cq_deliver(QrdmaEngine *engine, QrdmaCq *cq, struct qrdma_cqe *cqe)
     }
 }
 
-static void hold_back(QrdmaEngine *engine, QrdmaCq *cq,
+static bool hold_back(QrdmaEngine *engine, QrdmaCq *cq,
                       const struct qrdma_cqe *cqe, const QrdmaFault *fault)
 {
     QrdmaHeld *held = qrdma_faults_hold(engine, fault);
@@ -77,11 +77,8 @@ static void hold_back(QrdmaEngine *engine, QrdmaCq *cq,
     if (held) {
         held->queue = cq->number;
         held->cqe = *cqe;
-    } else if (fault->action != QRDMA_FAULT_DUPLICATE) {
-        struct qrdma_cqe copy = *cqe;
-
-        qrdma_cq_deliver(engine, cq, &copy);
     }
+    return held;
 }
 
 /* A completion that a fault hits. */
@@ -96,7 +93,9 @@ static void misdeliver(QrdmaEngine *engine, QrdmaCq *cq, struct qrdma_cqe *cqe,
         break;
     case QRDMA_FAULT_DELAY:
     case QRDMA_FAULT_SWAP:
-        hold_back(engine, cq, cqe, fault);
+        if (!hold_back(engine, cq, cqe, fault)) {
+            qrdma_cq_deliver(engine, cq, cqe);
+        }
         break;
     case QRDMA_FAULT_DUPLICATE:
         hold_back(engine, cq, cqe, fault);

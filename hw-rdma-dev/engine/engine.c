@@ -8,6 +8,14 @@
 /* Commands taken in one run, so that queues are not starved by them. */
 #define COMMANDS_PER_RUN 16
 
+static void forget_deadlines(QrdmaEngine *engine)
+{
+    for (unsigned i = 0; i < QRDMA_TIMERS; i++) {
+        engine->deadlines[i] = UINT64_MAX;
+    }
+    engine->timer = UINT64_MAX;
+}
+
 QrdmaEngine *qrdma_engine_new(const QrdmaHostOps *ops, void *opaque,
                               const QrdmaConfig *config)
 {
@@ -16,10 +24,7 @@ QrdmaEngine *qrdma_engine_new(const QrdmaHostOps *ops, void *opaque,
     engine->ops = ops;
     engine->opaque = opaque;
     engine->config = *config;
-    for (unsigned i = 0; i < QRDMA_TIMERS; i++) {
-        engine->deadlines[i] = UINT64_MAX;
-    }
-    engine->timer = UINT64_MAX;
+    forget_deadlines(engine);
     engine->umr_random = config->umr_order_seed;
     qrdma_pble_cache_init(engine);
     engine->queues = qrdma_queues_new(engine);
@@ -44,10 +49,7 @@ void qrdma_engine_reset(QrdmaEngine *engine)
     qrdma_gid_reset(engine);
     engine->counters = (QrdmaCounters) { 0 };
     engine->umr_random = engine->config.umr_order_seed;
-    for (unsigned i = 0; i < QRDMA_TIMERS; i++) {
-        engine->deadlines[i] = UINT64_MAX;
-    }
-    engine->timer = UINT64_MAX;
+    forget_deadlines(engine);
     engine->ops->set_timer(engine->opaque, UINT64_MAX);
     /* The host may have dropped what was scheduled; else it finds nothing. */
     engine->scheduled = false;

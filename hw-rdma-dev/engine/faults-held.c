@@ -70,11 +70,10 @@ QrdmaHeld *qrdma_faults_take_swapped(QrdmaEngine *engine,
 {
     for (GList *link = engine->faults->held.head; link; link = link->next) {
         QrdmaHeld *held = link->data;
-        const QrdmaFault *fault = &held->fault;
 
-        if (held->swapped && fault->target == target && held->queue == queue &&
-            (!fault->index || fault->index == index) &&
-            (!fault->opcode || fault->opcode == opcode)) {
+        if (held->swapped && held->fault.target == target &&
+            held->queue == queue &&
+            qrdma_fault_matches(&held->fault, index, opcode)) {
             take_out(engine, held);
             return held;
         }

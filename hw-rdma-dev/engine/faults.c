@@ -194,16 +194,29 @@ void qrdma_engine_fault_clear(QrdmaEngine *engine)
 
 /* ----------------------------------------------------------------- hitting */
 
-static bool matches(const QrdmaFault *fault, uint32_t index, uint32_t opcode)
-{
-    return (!fault->index || fault->index == index) &&
-           (!fault->opcode || fault->opcode == opcode);
-}
+/* What has come, in the terms of faults; a transfer has an address range. */
+typedef struct Thing {
+    enum qrdma_fault_target target;
+    uint32_t index;
+    uint32_t opcode;
+    uint64_t address;
+    uint64_t length;
+} Thing;
 
 static bool touches(const QrdmaFault *fault, uint64_t address, uint64_t length)
 {
     return length && address <= fault->address + (fault->length - 1) &&
            fault->address <= address + (length - 1);
+}
+
+static bool concerns(const QrdmaFault *fault, const Thing *thing)
+{
+    if (fault->target != thing->target) {
+        return false;
+    }
+    return is_dma(thing->target)
+           ? touches(fault, thing->address, thing->length)
+           : qrdma_fault_matches(fault, thing->index, thing->opcode);
 }
 
 /* Count it; true if it is one of those to be hit. */
@@ -253,45 +266,42 @@ static bool hit_one(QrdmaEngine *engine, QrdmaFault *fault, QrdmaFault *hit)
     return true;
 }
 
-bool qrdma_fault_take(QrdmaEngine *engine, enum qrdma_fault_target target,
-                      uint32_t index, uint32_t opcode, QrdmaFault *hit)
+/* All that it concerns count it, and the first of them to be due hits. */
+static bool take(QrdmaEngine *engine, const Thing *thing, QrdmaFault *hit)
 {
     QrdmaFaults *faults = engine->faults;
     QrdmaFault *first = NULL;
 
-    if (!(faults->targets & 1u << target)) {
+    if (!(faults->targets & 1u << thing->target)) {
         return false;
     }
     for (unsigned i = 0; i < faults->count; i++) {
         QrdmaFault *fault = &faults->armed[i];
 
-        if (fault->target == target && matches(fault, index, opcode) &&
-            count(fault) && !first) {
+        if (concerns(fault, thing) && count(fault) && !first) {
             first = fault;
         }
     }
     return first && hit_one(engine, first, hit);
 }
 
+bool qrdma_fault_take(QrdmaEngine *engine, enum qrdma_fault_target target,
+                      uint32_t index, uint32_t opcode, QrdmaFault *hit)
+{
+    Thing thing = { .target = target, .index = index, .opcode = opcode };
+
+    return take(engine, &thing, hit);
+}
+
 bool qrdma_fault_dma(QrdmaEngine *engine, bool write, uint64_t address,
                      uint64_t length)
 {
-    enum qrdma_fault_target target = write ? QRDMA_FAULT_DMA_WRITE
-                                           : QRDMA_FAULT_DMA_READ;
-    QrdmaFaults *faults = engine->faults;
-    QrdmaFault *first = NULL;
+    Thing thing = {
+        .target = write ? QRDMA_FAULT_DMA_WRITE : QRDMA_FAULT_DMA_READ,
+        .address = address,
+        .length = length,
+    };
     QrdmaFault hit;
 
-    if (!(faults->targets & 1u << target)) {
-        return false;
-    }
-    for (unsigned i = 0; i < faults->count; i++) {
-        QrdmaFault *fault = &faults->armed[i];
-
-        if (fault->target == target && touches(fault, address, length) &&
-            count(fault) && !first) {
-            first = fault;
-        }
-    }
-    return first && hit_one(engine, first, &hit);
+    return take(engine, &thing, &hit);
 }

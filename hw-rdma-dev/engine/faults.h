@@ -54,7 +54,15 @@ void qrdma_faults_free(QrdmaEngine *engine);
 /* What is held back is dropped; faults stay armed. */
 void qrdma_faults_reset(QrdmaEngine *engine);
 
-/* ------------------------------------------------------------------ asking */
+/* ----------------------------------------------------------------- asking */
+
+/* Whether it means this thing of its target, which is not DMA. */
+static inline bool qrdma_fault_matches(const QrdmaFault *fault, uint32_t index,
+                                       uint32_t opcode)
+{
+    return (!fault->index || fault->index == index) &&
+           (!fault->opcode || fault->opcode == opcode);
+}
 
 /*
  * Something has come. True if a fault hits it: *hit says how. Counts, so it is

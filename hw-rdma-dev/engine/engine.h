@@ -133,6 +133,55 @@ bool qrdma_engine_run(QrdmaEngine *engine);
 /* The timer's deadline has passed. */
 void qrdma_engine_timer(QrdmaEngine *engine);
 
+/* ------------------------------------------------------ saving and loading */
+
+/*
+ * A card's state in parts, each a blob of its own. CARD is always there. The
+ * others are the tests' equipment; they are saved where they hold something.
+ * The cache of PBLEs is not saved: a card may forget it at any time.
+ */
+typedef enum QrdmaPart {
+    QRDMA_PART_CARD,
+    QRDMA_PART_FAULTS,          /* what is armed, and what is held back */
+    QRDMA_PART_AUDIT,           /* findings, watched maps, open windows */
+    QRDMA_PARTS
+} QrdmaPart;
+
+/* Of any part; more cannot be saved, and is not loaded. */
+#define QRDMA_SAVED_MAX (512u << 20)
+
+typedef struct QrdmaSaved {
+    void *bytes;                /* g_malloc(); NULL: the part is not there */
+    size_t length;              /* 1..QRDMA_SAVED_MAX */
+} QrdmaSaved;
+
+/* "card", "faults", "audit". */
+const char *qrdma_part_name(QrdmaPart part);
+
+/* Whether the part holds anything. True for CARD. */
+bool qrdma_engine_has_part(const QrdmaEngine *engine, QrdmaPart part);
+
+/*
+ * The state between two calls of qrdma_engine_run(), work in flight included.
+ * The engine is as before, and goes on if it is let. False: the part is larger
+ * than QRDMA_SAVED_MAX; *error, to be freed by the caller, says so.
+ */
+bool qrdma_engine_save(QrdmaEngine *engine, QrdmaPart part, QrdmaSaved *saved,
+                       char **error);
+
+/*
+ * Become the card that was saved, with the same guest memory and virtual clock.
+ * No DMA is done before qrdma_engine_run() or qrdma_engine_timer() is called;
+ * the host is asked for both. What the guest can see of the configuration has
+ * to be the same: mac, pble_cache, diagnostics, audit.
+ *
+ * False: the card has been reset instead, and *error, to be freed by the
+ * caller, names the field that is wrong:
+ * "card: qp[17].send.producer: 70000 is not in 0..65535".
+ */
+bool qrdma_engine_load(QrdmaEngine *engine,
+                       const QrdmaSaved saved[QRDMA_PARTS], char **error);
+
 /* -------------------------------------------------------- fault injection */
 
 /* As QRDMA_REG_FAULT_* say; what an action or a target does not use is 0. */

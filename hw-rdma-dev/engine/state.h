@@ -1,0 +1,72 @@
+/*
+ * qrdma engine: what a card's saved state is made of.
+ *
+ * Each function describes, for both directions (stream.h), what one part of the
+ * engine holds. Loading begins with an engine just reset, in the order in which
+ * state.c calls them: what is referred to is there before what refers to it.
+ *
+ * What follows from something else is not saved: the counts of users of SDs,
+ * EQs and CQs, accesses in flight, who owns a mkey. Whoever holds such a thing
+ * takes it again when it is loaded, by the same calls as ever where there are
+ * any, so the counts cannot disagree with the holders.
+ *
+ * A load that fails leaves half a card, which has to be good enough to be
+ * reset.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#ifndef QRDMA_STATE_H
+#define QRDMA_STATE_H
+
+#include "engine-internal.h"
+#include "ring.h"
+#include "stream.h"
+
+/* ------------------------------------------------------------- state-card.c */
+
+/* Configuration (compared), registers, counters, GIDs, random numbers. */
+void qrdma_state_card(QrdmaStream *stream, QrdmaEngine *engine);
+void qrdma_state_hmc(QrdmaStream *stream, QrdmaEngine *engine);
+void qrdma_state_mkeys(QrdmaStream *stream, QrdmaEngine *engine);
+
+/* A context, by its wire form; an invalid one is refused. */
+void qrdma_state_mkc(QrdmaStream *stream, const char *name, QrdmaMkc *mkc);
+
+/* -------------------------------------------------------------- state-umr.c */
+
+/*
+ * A UMR at any point of its course, or NULL. Loaded, it owns the mkey and holds
+ * the SDs that it did. `number`: whose it has to be (QPN, QRDMA_OWNER_COMMAND,
+ * QRDMA_OWNER_HELD).
+ */
+void qrdma_state_umr(QrdmaStream *stream, QrdmaEngine *engine,
+                     const char *name, uint32_t number, QrdmaUmr **umr);
+
+/* ---------------------------------------------------------- state-command.c */
+
+/* After queues: a command that waits may name one. */
+void qrdma_state_commands(QrdmaStream *stream, QrdmaEngine *engine);
+
+/* ----------------------------------------------------------- state-queues.c */
+
+/* Level 0 or 1, or no ring at all. Loaded, it holds its SDs and pages. */
+void qrdma_state_ring(QrdmaStream *stream, QrdmaEngine *engine,
+                      const char *name, const QrdmaRingLimits *limits,
+                      QrdmaRing *ring);
+
+/* EQs, CQs, then QPs (state-qp.c), and who stands in line. */
+void qrdma_state_queues(QrdmaStream *stream, QrdmaEngine *engine);
+
+/* ----------------------------------------------------------- state-faults.c */
+
+/* A fault that is armed, or has hit something; all zero: none. */
+void qrdma_state_fault(QrdmaStream *stream, const char *name,
+                       QrdmaFault *fault);
+void qrdma_state_faults(QrdmaStream *stream, QrdmaEngine *engine);
+
+/* ------------------------------------------------------------ state-audit.c */
+
+/* engine->audit is not NULL. After everything else. */
+void qrdma_state_audit(QrdmaStream *stream, QrdmaEngine *engine);
+
+#endif /* QRDMA_STATE_H */

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
-#include "engine-internal.h"
+#include "state.h"
 
 #define COMMAND_RING_ALIGNMENT 4096u
 #define BUFFER_ALIGNMENT 8u
@@ -139,21 +139,13 @@ static enum qrdma_status check_buffer(uint64_t address, uint32_t length)
     return QRDMA_STATUS_OK;
 }
 
-/* Everything that can be said about a command without its input. */
-static enum qrdma_status check_command(QrdmaEngine *engine,
-                                       const struct qrdma_command *command)
+static enum qrdma_status check_form(const CommandType *type,
+                                    const struct qrdma_command *command)
 {
-    const CommandType *type = find_type(command);
     uint32_t input_length = qrdma_le32(command->input_length);
     uint32_t output_length = qrdma_le32(command->output_length);
     enum qrdma_status status;
 
-    if (!type) {
-        return QRDMA_STATUS_BAD_OPCODE;
-    }
-    if (!is_allowed(engine, type)) {
-        return QRDMA_STATUS_FATAL_STATE;
-    }
     if (!reserved_is_zero(command)) {
         return QRDMA_STATUS_BAD_RESERVED;
     }
@@ -172,6 +164,19 @@ static enum qrdma_status check_command(QrdmaEngine *engine,
         return status;
     }
     return check_buffer(qrdma_le64(command->output), output_length);
+}
+
+/* Everything that can be said about a command without its input. */
+static enum qrdma_status check_command(QrdmaEngine *engine,
+                                       const struct qrdma_command *command)
+{
+    const CommandType *type = find_type(command);
+
+    if (!type) {
+        return QRDMA_STATUS_BAD_OPCODE;
+    }
+    return is_allowed(engine, type) ? check_form(type, command)
+                                    : QRDMA_STATUS_FATAL_STATE;
 }
 
 /* First call, or the call after a wait: input has been read. */
@@ -385,22 +390,28 @@ bool qrdma_command_run(QrdmaEngine *engine, unsigned budget)
     return has_command(engine) && !queue->waiting;
 }
 
-void qrdma_command_enable(QrdmaEngine *engine)
+/* False: the registers describe no ring. */
+static bool latch(QrdmaCommandQueue *queue, const QrdmaRegisters *registers)
 {
-    QrdmaCommandQueue *queue = &engine->commands;
-    const QrdmaRegisters *registers = &engine->registers;
     uint32_t vector = registers->command_vector & ~QRDMA_COMMAND_VECTOR_ENABLE;
 
     if (registers->command_ring % COMMAND_RING_ALIGNMENT ||
         registers->command_log_size > QRDMA_COMMAND_LOG_SIZE_MAX ||
         vector >= QRDMA_MSIX_VECTORS) {
-        qrdma_engine_fatal(engine, QRDMA_FATAL_COMMAND_RING_SETUP);
-        return;
+        return false;
     }
     queue->base = registers->command_ring;
     queue->size = 1u << registers->command_log_size;
     queue->vector = vector;
     queue->interrupt = registers->command_vector & QRDMA_COMMAND_VECTOR_ENABLE;
+    return true;
+}
+
+void qrdma_command_enable(QrdmaEngine *engine)
+{
+    if (!latch(&engine->commands, &engine->registers)) {
+        qrdma_engine_fatal(engine, QRDMA_FATAL_COMMAND_RING_SETUP);
+    }
 }
 
 void qrdma_command_doorbell(QrdmaEngine *engine, uint32_t producer)
@@ -439,4 +450,88 @@ const char *qrdma_command_name(uint16_t opcode)
 {
     return qrdma_command_exists(opcode) ? command_types[opcode].name
                                         : "unknown";
+}
+
+/* ------------------------------------------------------------- saved state */
+
+bool qrdma_command_has_form(const struct qrdma_command *command)
+{
+    const CommandType *type = find_type(command);
+
+    return type && check_form(type, command) == QRDMA_STATUS_OK;
+}
+
+/* What it is latched from does not change while the card is enabled. */
+static void load_ring(QrdmaStream *stream, QrdmaEngine *engine)
+{
+    if (qrdma_stream_is_loading(stream) && engine->registers.enabled &&
+        engine->registers.error != QRDMA_FATAL_COMMAND_RING_SETUP) {
+        bool good = latch(&engine->commands, &engine->registers);
+
+        qrdma_stream_check(stream, good, "ring", "the registers describe none");
+    }
+}
+
+/* A MODIFY_MKEY under way: its course is that of a UMR. */
+static void state_change(QrdmaStream *stream, QrdmaEngine *engine)
+{
+    QrdmaCommandQueue *queue = &engine->commands;
+
+    qrdma_state_umr(stream, engine, "change", QRDMA_OWNER_COMMAND,
+                    &queue->change);
+    if (qrdma_stream_is_loading(stream) && queue->change) {
+        qrdma_stream_check(stream, queue->waiting &&
+                           qrdma_le16(queue->current.opcode) ==
+                           QRDMA_CMD_MODIFY_MKEY &&
+                           qrdma_umr_index(queue->change) ==
+                           qrdma_le32(queue->current.number), "change",
+                           "it is not what the command waits for");
+    }
+}
+
+/* The command that waits, or is to be carried out in silence. */
+static void state_current(QrdmaStream *stream, QrdmaEngine *engine)
+{
+    QrdmaCommandQueue *queue = &engine->commands;
+
+    qrdma_stream_bytes(stream, "current", &queue->current,
+                       sizeof(queue->current));
+    qrdma_stream_bytes(stream, "input", queue->input, sizeof(queue->input));
+    qrdma_stream_u64(stream, "not_before", &queue->not_before, 0, UINT64_MAX);
+    /* Delayed, it has not been looked at yet. */
+    qrdma_stream_check(stream, (queue->waiting && queue->not_before) ||
+                       qrdma_command_has_form(&queue->current), "current",
+                       "there is no such command");
+    state_change(stream, engine);
+}
+
+void qrdma_state_commands(QrdmaStream *stream, QrdmaEngine *engine)
+{
+    QrdmaCommandQueue *queue = &engine->commands;
+
+    qrdma_stream_section(stream, "cmds", 1);
+    qrdma_stream_enter(stream, "commands");
+    load_ring(stream, engine);
+    qrdma_stream_u32(stream, "producer", &queue->producer, 0, UINT32_MAX);
+    qrdma_stream_u32(stream, "consumer", &queue->consumer, 0, UINT32_MAX);
+    qrdma_stream_check(stream, queue->producer - queue->consumer <= queue->size,
+                       "consumer", "%u is not within a ring of %u from "
+                       "producer %u", queue->consumer, queue->size,
+                       queue->producer);
+    qrdma_stream_bool(stream, "waiting", &queue->waiting);
+    qrdma_stream_bool(stream, "withheld", &queue->withheld);
+    qrdma_stream_bool(stream, "silent", &queue->silent);
+    qrdma_stream_bool(stream, "answer_later", &queue->answer_later);
+    qrdma_stream_check(stream, queue->size || (!queue->waiting &&
+                                               !queue->silent), "waiting",
+                       "there is no ring");
+    qrdma_stream_check(stream, queue->silent || !queue->answer_later,
+                       "answer_later", "there is nothing to wait for");
+    qrdma_state_fault(stream, "fault", &queue->fault);
+    if (queue->waiting || queue->silent) {
+        state_current(stream, engine);
+    }
+    qrdma_stream_bytes(stream, "answered", &queue->answered,
+                       sizeof(queue->answered));
+    qrdma_stream_leave(stream);
 }

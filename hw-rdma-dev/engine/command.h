@@ -69,6 +69,12 @@ bool qrdma_command_run(QrdmaEngine *engine, unsigned budget);
 /* Whether there is a command of this opcode. */
 bool qrdma_command_exists(uint32_t opcode);
 
+/*
+ * Whether it may be carried out without another look: its opcode is known, its
+ * lengths are those of the opcode, reserved fields are zero.
+ */
+bool qrdma_command_has_form(const struct qrdma_command *command);
+
 /* Name for traces; never NULL. */
 const char *qrdma_command_name(uint16_t opcode);
 

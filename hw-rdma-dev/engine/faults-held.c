@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
-#include "engine-internal.h"
+#include "state.h"
 #include "queues-internal.h"
 
 void qrdma_faults_init(QrdmaEngine *engine)
@@ -228,5 +228,79 @@ void qrdma_faults_run(QrdmaEngine *engine)
     while (qrdma_engine_running(engine) &&
            (held = qrdma_faults_take_due(engine, QRDMA_FAULT_EVENT))) {
         deliver_event(engine, held);
+    }
+}
+
+/* ------------------------------------------------------------- saved state */
+
+static void state_held_command(QrdmaStream *stream, QrdmaHeld *held)
+{
+    uint32_t length;
+
+    qrdma_stream_bytes(stream, "command", &held->command,
+                       sizeof(held->command));
+    if (!qrdma_stream_check(stream, qrdma_command_has_form(&held->command),
+                            "command", "there is no such command")) {
+        return;
+    }
+    length = qrdma_le32(held->command.input_length);
+    if (qrdma_stream_is_loading(stream) && length) {
+        held->input = g_malloc0(length);
+    }
+    qrdma_stream_bytes(stream, "input", held->input, length);
+}
+
+static void state_one_held(QrdmaStream *stream, QrdmaEngine *engine,
+                           QrdmaHeld *held)
+{
+    qrdma_state_fault(stream, "fault", &held->fault);
+    qrdma_stream_bool(stream, "swapped", &held->swapped);
+    qrdma_stream_u64(stream, "due", &held->due, 0, UINT64_MAX);
+    qrdma_stream_u32(stream, "queue", &held->queue, 0, UINT32_MAX);
+    switch (held->fault.target) {
+    case QRDMA_FAULT_COMMAND:
+        state_held_command(stream, held);
+        break;
+    case QRDMA_FAULT_UMR:
+        qrdma_state_umr(stream, engine, "umr", QRDMA_OWNER_HELD, &held->umr);
+        qrdma_stream_check(stream, held->umr, "umr", "it is missing");
+        break;
+    case QRDMA_FAULT_COMPLETION:
+        qrdma_stream_bytes(stream, "cqe", &held->cqe, sizeof(held->cqe));
+        break;
+    case QRDMA_FAULT_EVENT:
+        qrdma_stream_bytes(stream, "eqe", &held->eqe, sizeof(held->eqe));
+        break;
+    default:
+        qrdma_stream_fail(stream, "fault.target", "%d cannot be held back",
+                          held->fault.target);
+        break;
+    }
+}
+
+/* In the list before it is loaded, so that a reset finds it. */
+static QrdmaHeld *add_held(QrdmaFaults *faults)
+{
+    QrdmaHeld *held = g_new0(QrdmaHeld, 1);
+
+    held->link.data = held;
+    g_queue_push_tail_link(&faults->held, &held->link);
+    return held;
+}
+
+void qrdma_state_held(QrdmaStream *stream, QrdmaEngine *engine)
+{
+    QrdmaFaults *faults = engine->faults;
+    uint32_t count = g_queue_get_length(&faults->held);
+    GList *link = faults->held.head;
+
+    qrdma_stream_count(stream, "held", &count, QRDMA_MAX_HELD, 1);
+    for (uint32_t i = 0; i < count && qrdma_stream_is_good(stream); i++) {
+        QrdmaHeld *held = link ? link->data : add_held(faults);
+
+        qrdma_stream_enter_item(stream, "held", i);
+        state_one_held(stream, engine, held);
+        qrdma_stream_leave(stream);
+        link = link ? link->next : NULL;
     }
 }

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
-#include "engine-internal.h"
+#include "state.h"
 
 #define ALL_OPCODES 0
 
@@ -304,4 +304,72 @@ bool qrdma_fault_dma(QrdmaEngine *engine, bool write, uint64_t address,
     QrdmaFault hit;
 
     return take(engine, &thing, &hit);
+}
+
+/* ------------------------------------------------------------- saved state */
+
+/* Any values: the register window holds what the guest wrote. */
+static void state_values(QrdmaStream *stream, QrdmaFault *fault)
+{
+    qrdma_stream_enum(stream, "target", &fault->target, 0, UINT32_MAX);
+    qrdma_stream_enum(stream, "action", &fault->action, 0, UINT32_MAX);
+    qrdma_stream_u32(stream, "at", &fault->at, 0, UINT32_MAX);
+    qrdma_stream_u32(stream, "count", &fault->count, 0, UINT32_MAX);
+    qrdma_stream_u32(stream, "index", &fault->index, 0, UINT32_MAX);
+    qrdma_stream_u32(stream, "opcode", &fault->opcode, 0, UINT32_MAX);
+    qrdma_stream_u32(stream, "status", &fault->status, 0, UINT32_MAX);
+    qrdma_stream_u32(stream, "point", &fault->point, 0, UINT32_MAX);
+    qrdma_stream_u64(stream, "delay", &fault->delay, 0, UINT64_MAX);
+    qrdma_stream_u64(stream, "address", &fault->address, 0, UINT64_MAX);
+    qrdma_stream_u64(stream, "length", &fault->length, 0, UINT64_MAX);
+    qrdma_stream_u32(stream, "seen", &fault->seen, 0, UINT32_MAX);
+    qrdma_stream_u32(stream, "hit", &fault->hit, 0, UINT32_MAX);
+}
+
+void qrdma_state_fault(QrdmaStream *stream, const char *name,
+                       QrdmaFault *fault)
+{
+    enum qrdma_fault_result result;
+
+    qrdma_stream_enter(stream, name);
+    state_values(stream, fault);
+    result = fault->action ? qrdma_fault_check(fault) : QRDMA_FAULT_ARMED;
+    qrdma_stream_check(stream, result == QRDMA_FAULT_ARMED, NULL, "%s",
+                       qrdma_fault_result_text(result));
+    qrdma_stream_leave(stream);
+}
+
+static void state_armed(QrdmaStream *stream, QrdmaFaults *faults)
+{
+    uint32_t count = faults->count;
+
+    qrdma_stream_count(stream, "armed", &count, QRDMA_MAX_FAULTS, 1);
+    for (uint32_t i = 0; i < count; i++) {
+        qrdma_stream_enter_item(stream, "armed", i);
+        qrdma_state_fault(stream, "fault", &faults->armed[i]);
+        qrdma_stream_check(stream, faults->armed[i].action, "action",
+                           "it is none");
+        qrdma_stream_leave(stream);
+    }
+    if (qrdma_stream_is_good(stream)) {
+        faults->count = count;
+        update_targets(faults);
+    }
+}
+
+void qrdma_state_faults(QrdmaStream *stream, QrdmaEngine *engine)
+{
+    QrdmaFaults *faults = engine->faults;
+
+    qrdma_stream_section(stream, "flts", 1);
+    qrdma_stream_enter(stream, "faults");
+    state_armed(stream, faults);
+    qrdma_stream_u32(stream, "fired", &faults->fired, 0, UINT32_MAX);
+    qrdma_stream_enter(stream, "described");
+    state_values(stream, &faults->described);
+    qrdma_stream_leave(stream);
+    qrdma_stream_enum(stream, "result", &faults->result, QRDMA_FAULT_ARMED,
+                      QRDMA_FAULT_TOO_MANY);
+    qrdma_state_held(stream, engine);
+    qrdma_stream_leave(stream);
 }

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
-#include "engine-internal.h"
+#include "state.h"
 
 #define GID_TYPE_ROCE_V2 1
 #define VLAN_NONE 0xffff
@@ -55,6 +55,33 @@ enum qrdma_status qrdma_cmd_set_gid(QrdmaEngine *engine,
     memcpy(gid->mac, in->mac, sizeof(gid->mac));
     gid->vlan = qrdma_le16(in->vlan);
     return QRDMA_STATUS_OK;
+}
+
+/* By the wire form, so that the rules are those of SET_GID. */
+static void state_gid(QrdmaStream *stream, QrdmaGid *gid)
+{
+    struct qrdma_gid wire = {
+        .type = GID_TYPE_ROCE_V2,
+    };
+
+    qrdma_stream_bool(stream, "valid", &gid->valid);
+    qrdma_stream_bytes(stream, "gid", gid->gid, sizeof(gid->gid));
+    qrdma_stream_bytes(stream, "mac", gid->mac, sizeof(gid->mac));
+    qrdma_stream_u16(stream, "vlan", &gid->vlan, 0, VLAN_NONE);
+    memcpy(wire.gid, gid->gid, sizeof(wire.gid));
+    memcpy(wire.mac, gid->mac, sizeof(wire.mac));
+    wire.vlan = qrdma_le16(gid->vlan);
+    qrdma_stream_check(stream, !gid->valid || is_good(&wire), NULL,
+                       "SET_GID would refuse it");
+}
+
+void qrdma_state_gids(QrdmaStream *stream, QrdmaEngine *engine)
+{
+    for (unsigned i = 0; i < QRDMA_MAX_GIDS; i++) {
+        qrdma_stream_enter_item(stream, "gid", i);
+        state_gid(stream, &engine->gids[i]);
+        qrdma_stream_leave(stream);
+    }
 }
 
 void qrdma_gid_reset(QrdmaEngine *engine)

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
-#include "engine-internal.h"
+#include "state.h"
 
 #define HMC_PAGE_SIZE 4096u
 #define HMC_PAGE_MASK (HMC_PAGE_SIZE - 1)
@@ -34,6 +34,13 @@ static enum qrdma_status read_page_list(QrdmaEngine *engine, QrdmaSd *sd)
     }
     for (unsigned i = 0; i < QRDMA_SD_PAGES; i++) {
         sd->pages[i] = qrdma_le64(sd->pages[i]);
+    }
+    return QRDMA_STATUS_OK;
+}
+
+static enum qrdma_status check_page_list(const QrdmaSd *sd)
+{
+    for (unsigned i = 0; i < QRDMA_SD_PAGES; i++) {
         if (sd->pages[i] & HMC_PAGE_MASK) {
             return QRDMA_STATUS_BAD_ALIGNMENT;
         }
@@ -41,7 +48,8 @@ static enum qrdma_status read_page_list(QrdmaEngine *engine, QrdmaSd *sd)
     return QRDMA_STATUS_OK;
 }
 
-static enum qrdma_status check_sd(QrdmaEngine *engine, QrdmaSd *sd)
+/* All but the list of pages. */
+static enum qrdma_status check_shape(const QrdmaSd *sd)
 {
     if (sd->address & HMC_PAGE_MASK) {
         return QRDMA_STATUS_BAD_ALIGNMENT;
@@ -52,10 +60,23 @@ static enum qrdma_status check_sd(QrdmaEngine *engine, QrdmaSd *sd)
         return sd->address > UINT64_MAX - SD_SIZE + 1 ? QRDMA_STATUS_BAD_SD
                                                       : QRDMA_STATUS_OK;
     case QRDMA_SD_PAGED:
-        return read_page_list(engine, sd);
+        return QRDMA_STATUS_OK;
     default:
         return QRDMA_STATUS_BAD_SD;
     }
+}
+
+static enum qrdma_status set_up(QrdmaEngine *engine, QrdmaSd *sd)
+{
+    enum qrdma_status status = check_shape(sd);
+
+    if (status == QRDMA_STATUS_OK && sd->type == QRDMA_SD_PAGED) {
+        status = read_page_list(engine, sd);
+        if (status == QRDMA_STATUS_OK) {
+            status = check_page_list(sd);
+        }
+    }
+    return status;
 }
 
 enum qrdma_status qrdma_cmd_add_sd(QrdmaEngine *engine,
@@ -78,7 +99,7 @@ enum qrdma_status qrdma_cmd_add_sd(QrdmaEngine *engine,
     sd = g_new0(QrdmaSd, 1);
     sd->type = qrdma_le32(in->type);
     sd->address = qrdma_le64(in->address);
-    status = check_sd(engine, sd);
+    status = set_up(engine, sd);
     if (status != QRDMA_STATUS_OK) {
         free_sd(sd);
         return status;
@@ -196,4 +217,38 @@ bool qrdma_hmc_read(QrdmaEngine *engine, uint64_t index, uint64_t count,
         pbles += now;
     }
     return true;
+}
+
+static void state_sd(QrdmaStream *stream, QrdmaSd *sd)
+{
+    qrdma_stream_enum(stream, "type", &sd->type, 0, UINT32_MAX);
+    qrdma_stream_u64(stream, "address", &sd->address, 0, UINT64_MAX);
+    if (!qrdma_stream_check(stream, check_shape(sd) == QRDMA_STATUS_OK, NULL,
+                            "type %u and address 0x%" PRIx64 " are no SD",
+                            sd->type, sd->address) ||
+        sd->type != QRDMA_SD_PAGED) {
+        return;
+    }
+    if (qrdma_stream_is_loading(stream)) {
+        sd->pages = g_new0(uint64_t, QRDMA_SD_PAGES);
+    }
+    qrdma_stream_words(stream, "pages", sd->pages, QRDMA_SD_PAGES);
+    qrdma_stream_check(stream, check_page_list(sd) == QRDMA_STATUS_OK, "pages",
+                       "one of them is not aligned");
+}
+
+void qrdma_state_hmc(QrdmaStream *stream, QrdmaEngine *engine)
+{
+    for (unsigned i = 0; i < QRDMA_MAX_SD; i++) {
+        QrdmaSd **sd = &engine->hmc.sds[i];
+        bool backed = *sd;
+
+        qrdma_stream_enter_item(stream, "sd", i);
+        qrdma_stream_bool(stream, "backed", &backed);
+        if (backed) {
+            *sd = *sd ?: g_new0(QrdmaSd, 1);
+            state_sd(stream, *sd);
+        }
+        qrdma_stream_leave(stream);
+    }
 }

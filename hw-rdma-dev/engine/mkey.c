@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
-#include "engine-internal.h"
+#include "state.h"
 
 /* Steps of a change need no slices when nothing can be seen in between. */
 #define ALL_AT_ONCE UINT_MAX
@@ -146,6 +146,25 @@ static enum qrdma_status find_for_command(QrdmaEngine *engine, uint32_t index,
     return *mkey ? QRDMA_STATUS_OK : QRDMA_STATUS_NO_OBJECT;
 }
 
+/* The SDs of its table are held already. */
+static QrdmaMkey *new_mkey(QrdmaEngine *engine, uint32_t index,
+                           const QrdmaMkc *mkc)
+{
+    QrdmaMkey *mkey = g_new0(QrdmaMkey, 1);
+
+    mkey->index = index;
+    mkey->mkc = *mkc;
+    qrdma_pble_cache_forget(engine, mkey);
+    insert_mkey(engine, mkey);
+    return mkey;
+}
+
+static bool hold_table(QrdmaEngine *engine, const QrdmaMkc *mkc)
+{
+    return qrdma_hmc_hold(engine, mkc->pble_index,
+                          qrdma_pble_footprint(mkc->level, mkc->capacity));
+}
+
 enum qrdma_status qrdma_cmd_create_mkey(QrdmaEngine *engine,
                                         const QrdmaCommandCall *call)
 {
@@ -170,15 +189,10 @@ enum qrdma_status qrdma_cmd_create_mkey(QrdmaEngine *engine,
     if (status != QRDMA_STATUS_OK) {
         return status;
     }
-    if (!qrdma_hmc_hold(engine, mkc.pble_index,
-                        qrdma_pble_footprint(mkc.level, mkc.capacity))) {
+    if (!hold_table(engine, &mkc)) {
         return QRDMA_STATUS_HMC_ERROR;
     }
-    mkey = g_new0(QrdmaMkey, 1);
-    mkey->index = call->number;
-    mkey->mkc = mkc;
-    qrdma_pble_cache_forget(engine, mkey);
-    insert_mkey(engine, mkey);
+    mkey = new_mkey(engine, call->number, &mkc);
     qrdma_audit_created(engine, mkey);
     return QRDMA_STATUS_OK;
 }
@@ -285,4 +299,127 @@ enum qrdma_status qrdma_cmd_invalidate(QrdmaEngine *engine,
         qrdma_audit_invalidated(engine, mkey);
     }
     return status;
+}
+
+/* ------------------------------------------------------------- saved state */
+
+/* Index, context, epoch and flags: what a mkey without waiters takes. */
+#define STATE_MKEY_SIZE (sizeof(struct qrdma_mkc) + 4 + 1 + 2 + 4)
+
+/* All QPs, the command queue, and UMRs that faults hold back. */
+#define MAX_WAITERS ((1u << QRDMA_LOG_MAX_QPS) + 2)
+
+void qrdma_state_mkc(QrdmaStream *stream, const char *name, QrdmaMkc *mkc)
+{
+    struct qrdma_mkc wire;
+    enum qrdma_status status;
+
+    qrdma_mkc_encode(mkc, &wire);
+    qrdma_stream_bytes(stream, name, &wire, sizeof(wire));
+    status = qrdma_mkc_check_reserved(&wire);
+    qrdma_mkc_decode(&wire, mkc);
+    if (status == QRDMA_STATUS_OK) {
+        status = qrdma_mkc_validate(mkc);
+    }
+    qrdma_stream_check(stream, status == QRDMA_STATUS_OK, name,
+                       "no mkey may have it: status %d", status);
+}
+
+/* What waits for the mkey; once each. */
+static void state_waiters(QrdmaStream *stream, QrdmaMkey *mkey)
+{
+    GSList *waiter = mkey->waiters;
+    uint32_t count = g_slist_length(waiter);
+
+    qrdma_stream_count(stream, "waiters", &count, MAX_WAITERS,
+                       sizeof(uint32_t));
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t number = waiter ? GPOINTER_TO_UINT(waiter->data) : 0;
+
+        qrdma_stream_u32(stream, "waiter", &number, 0, UINT32_MAX);
+        if (waiter) {
+            waiter = waiter->next;
+        } else {
+            mkey->waiters = g_slist_prepend(mkey->waiters,
+                                            GUINT_TO_POINTER(number));
+        }
+    }
+    if (qrdma_stream_is_loading(stream)) {
+        mkey->waiters = g_slist_reverse(mkey->waiters);
+    }
+}
+
+/*
+ * Accesses in flight and the owner come with those who are; a mkey that is
+ * being destroyed is the destroying command's.
+ */
+static void state_mkey(QrdmaStream *stream, QrdmaEngine *engine,
+                       QrdmaMkey *mkey)
+{
+    uint32_t epoch = mkey->epoch;
+
+    qrdma_stream_u32(stream, "epoch", &epoch, 0, 1);
+    mkey->epoch = epoch;
+    qrdma_stream_bool(stream, "fencing", &mkey->fencing);
+    qrdma_stream_bool(stream, "dying", &mkey->dying);
+    state_waiters(stream, mkey);
+    if (qrdma_stream_is_loading(stream) && mkey->dying) {
+        qrdma_mkey_claim(mkey, &engine->commands, QRDMA_OWNER_COMMAND);
+    }
+}
+
+/* The next one from `index` on; NULL: there is none. */
+static QrdmaMkey *next_mkey(QrdmaEngine *engine, uint32_t index)
+{
+    while (index < QRDMA_MAX_MKEYS) {
+        QrdmaMkey *mkey = qrdma_mkey_find(engine, index);
+
+        if (mkey) {
+            return mkey;
+        }
+        index++;
+    }
+    return NULL;
+}
+
+static QrdmaMkey *load_mkey(QrdmaStream *stream, QrdmaEngine *engine,
+                            uint32_t index)
+{
+    QrdmaMkc mkc = { 0 };
+
+    qrdma_state_mkc(stream, "context", &mkc);
+    if (!qrdma_stream_check(stream, !qrdma_mkey_find(engine, index), "index",
+                            "there is one already") ||
+        !qrdma_stream_check(stream, hold_table(engine, &mkc), "context",
+                            "no SD backs its table")) {
+        return NULL;
+    }
+    return new_mkey(engine, index, &mkc);
+}
+
+void qrdma_state_mkeys(QrdmaStream *stream, QrdmaEngine *engine)
+{
+    uint32_t count = engine->mkeys.count;
+    uint32_t index = 0;
+
+    qrdma_stream_section(stream, "mkey", 1);
+    qrdma_stream_count(stream, "mkeys", &count, QRDMA_MAX_MKEYS - 1,
+                       STATE_MKEY_SIZE);
+    for (uint32_t i = 0; i < count && qrdma_stream_is_good(stream); i++) {
+        QrdmaMkey *mkey = qrdma_stream_is_loading(stream)
+                          ? NULL : next_mkey(engine, index + 1);
+
+        index = mkey ? mkey->index : index;
+        qrdma_stream_u32(stream, "mkey.index", &index, 1, QRDMA_MAX_MKEYS - 1);
+        qrdma_stream_enter_item(stream, "mkey", index);
+        if (mkey) {
+            qrdma_state_mkc(stream, "context", &mkey->mkc);
+        } else {
+            mkey = load_mkey(stream, engine, index);
+        }
+        if (mkey) {
+            state_mkey(stream, engine, mkey);
+        }
+        qrdma_stream_leave(stream);
+    }
 }

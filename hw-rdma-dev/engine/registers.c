@@ -6,7 +6,6 @@
 #include "engine-internal.h"
 
 /* Status bits that stay until they are written with 1. */
-#define STATUS_STICKY (QRDMA_CARD_EVENT_LOST | QRDMA_CARD_DOORBELL_ERROR)
 
 static uint64_t read_id(QrdmaEngine *engine)
 {
@@ -37,7 +36,7 @@ static uint64_t read_status(QrdmaEngine *engine)
 
 static void write_status(QrdmaEngine *engine, uint64_t value)
 {
-    engine->registers.status &= ~(value & STATUS_STICKY);
+    engine->registers.status &= ~(value & QRDMA_STATUS_STICKY);
 }
 
 static uint64_t read_error(QrdmaEngine *engine)
@@ -242,5 +241,5 @@ void qrdma_registers_reset(QrdmaEngine *engine)
 
 void qrdma_status_set(QrdmaEngine *engine, uint32_t bits)
 {
-    engine->registers.status |= bits & STATUS_STICKY;
+    engine->registers.status |= bits & QRDMA_STATUS_STICKY;
 }

@@ -8,6 +8,8 @@
 
 #include "engine.h"
 
+#define QRDMA_STATUS_STICKY (QRDMA_CARD_EVENT_LOST | QRDMA_CARD_DOORBELL_ERROR)
+
 typedef struct QrdmaRegisters {
     uint32_t status;            /* the W1C bits */
     enum qrdma_fatal_code error;

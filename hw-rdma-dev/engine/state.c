@@ -39,6 +39,7 @@ static void describe_card(QrdmaStream *stream, QrdmaEngine *engine)
 {
     qrdma_stream_section(stream, "qrdm", STATE_VERSION);
     qrdma_state_card(stream, engine);
+    qrdma_state_gids(stream, engine);
     qrdma_state_hmc(stream, engine);
     qrdma_state_mkeys(stream, engine);
     qrdma_state_queues(stream, engine);

@@ -22,10 +22,14 @@
 #include "ring.h"
 #include "stream.h"
 
-/* ------------------------------------------------------------- state-card.c */
-
-/* Configuration (compared), registers, counters, GIDs, random numbers. */
+/*
+ * state-card.c: configuration (what the guest sees of it has to be the same),
+ * registers, counters, random numbers.
+ */
 void qrdma_state_card(QrdmaStream *stream, QrdmaEngine *engine);
+
+/* gid.c, hmc.c, mkey.c */
+void qrdma_state_gids(QrdmaStream *stream, QrdmaEngine *engine);
 void qrdma_state_hmc(QrdmaStream *stream, QrdmaEngine *engine);
 void qrdma_state_mkeys(QrdmaStream *stream, QrdmaEngine *engine);
 
@@ -42,9 +46,7 @@ void qrdma_state_mkc(QrdmaStream *stream, const char *name, QrdmaMkc *mkc);
 void qrdma_state_umr(QrdmaStream *stream, QrdmaEngine *engine,
                      const char *name, uint32_t number, QrdmaUmr **umr);
 
-/* ---------------------------------------------------------- state-command.c */
-
-/* After queues: a command that waits may name one. */
+/* command.c. After the queues: a command that waits may name one. */
 void qrdma_state_commands(QrdmaStream *stream, QrdmaEngine *engine);
 
 /* ----------------------------------------------------------- state-queues.c */
@@ -57,12 +59,13 @@ void qrdma_state_ring(QrdmaStream *stream, QrdmaEngine *engine,
 /* EQs, CQs, then QPs (state-qp.c), and who stands in line. */
 void qrdma_state_queues(QrdmaStream *stream, QrdmaEngine *engine);
 
-/* ----------------------------------------------------------- state-faults.c */
+/* ------------------------------------------------- faults.c, faults-held.c */
 
-/* A fault that is armed, or has hit something; all zero: none. */
+/* A fault that is armed, or has hit something. No action: it is none. */
 void qrdma_state_fault(QrdmaStream *stream, const char *name,
                        QrdmaFault *fault);
 void qrdma_state_faults(QrdmaStream *stream, QrdmaEngine *engine);
+void qrdma_state_held(QrdmaStream *stream, QrdmaEngine *engine);
 
 /* ------------------------------------------------------------ state-audit.c */
 

@@ -84,4 +84,16 @@ void qrdma_umr_unstage(QrdmaEngine *engine, QrdmaUmr *umr);
 /* What can be said without the mkey. */
 enum qrdma_status qrdma_umr_check_form(const QrdmaUmr *umr);
 
+/* The write lies in the mkey's table. */
+enum qrdma_status qrdma_umr_check_range(const QrdmaUmr *umr);
+
+/* Reserved bits of the staged data. */
+enum qrdma_status qrdma_umr_check_data(const QrdmaUmr *umr);
+
+/* The context as it will be, with the new base where the table is level 0. */
+enum qrdma_status qrdma_umr_check_result(const QrdmaUmr *umr);
+
+/* Fields from the copy of the WQE. */
+void qrdma_umr_decode(QrdmaUmr *umr);
+
 #endif /* QRDMA_UMR_INTERNAL_H */

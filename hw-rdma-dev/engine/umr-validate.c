@@ -69,6 +69,13 @@ enum qrdma_status qrdma_umr_check_form(const QrdmaUmr *umr)
     return check_table_form(umr);
 }
 
+enum qrdma_status qrdma_umr_check_range(const QrdmaUmr *umr)
+{
+    return qrdma_pble_write_in_table(qrdma_pble_table_bytes(&umr->mkey->mkc),
+                                     umr->table_offset, umr->table_length)
+           ? QRDMA_STATUS_OK : QRDMA_STATUS_BAD_TABLE_RANGE;
+}
+
 static enum qrdma_status check_mkey(const QrdmaUmr *umr)
 {
     bool is_free = umr->mkey->mkc.flags & QRDMA_MKEY_FREE;
@@ -79,9 +86,15 @@ static enum qrdma_status check_mkey(const QrdmaUmr *umr)
     if (!is_free && umr->flags & QRDMA_UMR_CHECK_FREE) {
         return QRDMA_STATUS_MKEY_NOT_FREE;
     }
-    if (!qrdma_pble_write_in_table(qrdma_pble_table_bytes(&umr->mkey->mkc),
-                                   umr->table_offset, umr->table_length)) {
-        return QRDMA_STATUS_BAD_TABLE_RANGE;
+    return qrdma_umr_check_range(umr);
+}
+
+enum qrdma_status qrdma_umr_check_data(const QrdmaUmr *umr)
+{
+    for (size_t i = 0; i < umr->table_length / sizeof(uint64_t); i++) {
+        if (qrdma_le64(umr->data[i]) & QRDMA_PBLE_RESERVED) {
+            return QRDMA_STATUS_BAD_ENTRY;
+        }
     }
     return QRDMA_STATUS_OK;
 }
@@ -103,12 +116,7 @@ static enum qrdma_status stage_data(QrdmaEngine *engine, QrdmaUmr *umr)
                                umr->table_length)) {
         return QRDMA_STATUS_DMA_ERROR;
     }
-    for (size_t i = 0; i < umr->table_length / sizeof(uint64_t); i++) {
-        if (qrdma_le64(umr->data[i]) & QRDMA_PBLE_RESERVED) {
-            return QRDMA_STATUS_BAD_ENTRY;
-        }
-    }
-    return QRDMA_STATUS_OK;
+    return qrdma_umr_check_data(umr);
 }
 
 /*
@@ -144,8 +152,7 @@ static enum qrdma_status place_units(QrdmaEngine *engine, QrdmaUmr *umr)
     return QRDMA_STATUS_OK;
 }
 
-/* The context as it will be, with the new base where the table is level 0. */
-static enum qrdma_status check_result(const QrdmaUmr *umr)
+enum qrdma_status qrdma_umr_check_result(const QrdmaUmr *umr)
 {
     QrdmaMkc result = umr->mkey->mkc;
 
@@ -167,7 +174,7 @@ enum qrdma_status qrdma_umr_validate(QrdmaEngine *engine, QrdmaUmr *umr)
         status = place_units(engine, umr);
     }
     if (status == QRDMA_STATUS_OK) {
-        status = check_result(umr);
+        status = qrdma_umr_check_result(umr);
     }
     return status;
 }

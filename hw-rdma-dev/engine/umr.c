@@ -9,7 +9,7 @@
  */
 #include "umr-internal.h"
 
-static void decode(QrdmaUmr *umr)
+void qrdma_umr_decode(QrdmaUmr *umr)
 {
     const struct qrdma_umr_wqe *wqe = &umr->copy.wqe;
 
@@ -29,7 +29,7 @@ QrdmaUmr *qrdma_umr_new(QrdmaEngine *engine, uint32_t qpn,
 
     umr->number = qpn;
     memcpy(umr->copy.bytes, wqe, sizeof(umr->copy.bytes));
-    decode(umr);
+    qrdma_umr_decode(umr);
     return umr;
 }
 
@@ -41,7 +41,7 @@ QrdmaUmr *qrdma_umr_new_modify(QrdmaEngine *engine, const QrdmaMkey *mkey,
     umr->number = QRDMA_OWNER_COMMAND;
     umr->copy.wqe.opcode = QRDMA_SEND_OP_UMR;
     umr->copy.wqe.mkc = *mkc;
-    decode(umr);
+    qrdma_umr_decode(umr);
     umr->key = mkey->index << 8 | mkey->mkc.variant;
     umr->mask = mask;
     return umr;
@@ -101,7 +101,7 @@ static QrdmaUmr *make_kept(const QrdmaUmr *umr)
 
     copy->number = QRDMA_OWNER_HELD;
     copy->copy = umr->copy;
-    decode(copy);
+    qrdma_umr_decode(copy);
     copy->key = umr->key;
     copy->mask = umr->mask;
     copy->captured = g_memdup2(umr->data, umr->table_length);

@@ -59,7 +59,16 @@ static void count_block(QrdmaAuditMap *map, uint64_t block, int64_t sign)
     }
 }
 
-static void count_all(QrdmaAuditMap *map)
+bool qrdma_audit_map_is_valid(const QrdmaAuditMap *map)
+{
+    QrdmaMkc mkc = map->mkc;
+
+    /* Stale: the one entry of a level 0 table is among the entries. */
+    mkc.base = 0;
+    return qrdma_mkc_validate(&mkc) == QRDMA_STATUS_OK;
+}
+
+void qrdma_audit_map_count(QrdmaAuditMap *map)
 {
     uint64_t blocks = qrdma_audit_map_blocks(map);
 
@@ -118,7 +127,7 @@ void qrdma_audit_map_read(QrdmaEngine *engine, const QrdmaMkey *mkey,
                       MIN(QRDMA_LEAF_PBLES, map->num_entries - i));
         }
     }
-    count_all(map);
+    qrdma_audit_map_count(map);
 }
 
 QrdmaAuditMap *qrdma_audit_map_copy(const QrdmaAuditMap *map)
@@ -151,7 +160,7 @@ void qrdma_audit_map_merge(QrdmaAuditMap *map, const QrdmaMkc *fields,
                            uint64_t mask)
 {
     qrdma_mkc_merge(&map->mkc, fields, mask);
-    count_all(map);
+    qrdma_audit_map_count(map);
 }
 
 void qrdma_audit_map_write(QrdmaAuditMap *map, uint64_t first, uint64_t count,

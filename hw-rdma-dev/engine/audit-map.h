@@ -37,6 +37,15 @@ QrdmaAuditMap *qrdma_audit_map_copy(const QrdmaAuditMap *map);
 void qrdma_audit_map_clear(QrdmaAuditMap *map);
 void qrdma_audit_map_free(QrdmaAuditMap *map);
 
+/*
+ * Whether a mkey may have this map's context: then each block of the region has
+ * an entry, which is what bounds all walks through it.
+ */
+bool qrdma_audit_map_is_valid(const QrdmaAuditMap *map);
+
+/* Count what is present and malformed; for a map put together elsewhere. */
+void qrdma_audit_map_count(QrdmaAuditMap *map);
+
 /* Take context fields, as a UMR does. */
 void qrdma_audit_map_merge(QrdmaAuditMap *map, const QrdmaMkc *fields,
                            uint64_t mask);

@@ -61,20 +61,26 @@ static void end_window(QrdmaEngine *engine, QrdmaAuditWatch *watch,
     }
 }
 
-static void stop_watch(QrdmaEngine *engine, QrdmaMkey *mkey, const char *how)
+/* Not judged. */
+static void free_watch(QrdmaEngine *engine, QrdmaAuditWatch *watch)
 {
-    QrdmaAuditWatch *watch = g_steal_pointer(&mkey->watch);
-
-    if (!watch) {
-        return;
-    }
-    end_window(engine, watch, NULL, how);
+    audit_window_free(engine, watch->window);
     engine->audit->entries -= watch->now.num_entries;
     qrdma_audit_map_clear(&watch->now);
     qrdma_audit_map_free(watch->wish);
     qrdma_audit_map_free(watch->agreed);
     g_free(watch->completed_text);
     g_free(watch);
+}
+
+static void stop_watch(QrdmaEngine *engine, QrdmaMkey *mkey, const char *how)
+{
+    QrdmaAuditWatch *watch = g_steal_pointer(&mkey->watch);
+
+    if (watch) {
+        end_window(engine, watch, NULL, how);
+        free_watch(engine, watch);
+    }
 }
 
 static void for_each_mkey(QrdmaEngine *engine,
@@ -95,6 +101,13 @@ static void for_each_mkey(QrdmaEngine *engine,
 static void stop_open(QrdmaEngine *engine, QrdmaMkey *mkey)
 {
     stop_watch(engine, mkey, "open");
+}
+
+static void forget_watch(QrdmaEngine *engine, QrdmaMkey *mkey)
+{
+    if (mkey->watch) {
+        free_watch(engine, g_steal_pointer(&mkey->watch));
+    }
 }
 
 static void start_if_wanted(QrdmaEngine *engine, QrdmaMkey *mkey)
@@ -124,6 +137,14 @@ void qrdma_audit_reset(QrdmaEngine *engine)
 {
     if (engine->audit) {
         for_each_mkey(engine, stop_open);
+    }
+}
+
+void qrdma_audit_forget(QrdmaEngine *engine)
+{
+    if (engine->audit) {
+        for_each_mkey(engine, forget_watch);
+        qrdma_engine_audit_clear(engine);
     }
 }
 
@@ -436,6 +457,22 @@ void qrdma_audit_context(QrdmaEngine *engine, const QrdmaUmr *umr)
     note_differences(engine, watch, &before);
 }
 
+/*
+ * The UMR was valid for what the card has. Where an earlier one was only
+ * wished for, it may not be after that one; then a card that had done as asked
+ * would have refused it, and it is no part of the wish.
+ */
+static void merge_into_wish(QrdmaAuditMap *wish, const QrdmaUmr *umr)
+{
+    QrdmaMkc before = wish->mkc;
+
+    qrdma_mkc_merge(&wish->mkc, &umr->fields, umr->mask);
+    if (!qrdma_audit_map_is_valid(wish)) {
+        wish->mkc = before;
+    }
+    qrdma_audit_map_count(wish);
+}
+
 static void apply_to_wish(QrdmaAuditWatch *watch, const QrdmaUmr *umr)
 {
     uint64_t pbles[QRDMA_PBLES_PER_UNIT];
@@ -445,7 +482,7 @@ static void apply_to_wish(QrdmaAuditWatch *watch, const QrdmaUmr *umr)
         qrdma_audit_map_write(watch->wish, entry_of(umr, i),
                               QRDMA_PBLES_PER_UNIT, pbles);
     }
-    qrdma_audit_map_merge(watch->wish, &umr->fields, umr->mask);
+    merge_into_wish(watch->wish, umr);
     watch->check_stale = true;
 }
 

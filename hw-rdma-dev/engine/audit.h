@@ -49,6 +49,12 @@ void qrdma_audit_free(QrdmaEngine *engine);
 /* The card is being reset: no watches any more; counters and findings stay. */
 void qrdma_audit_reset(QrdmaEngine *engine);
 
+/*
+ * No watches, findings or counters any more, and nothing is judged: what has
+ * been loaded is only half of a state.
+ */
+void qrdma_audit_forget(QrdmaEngine *engine);
+
 /* ------------------------------------------------------- life of the mkey */
 
 /* The mkey is in its place in the table of mkeys. */

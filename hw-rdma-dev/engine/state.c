@@ -173,6 +173,7 @@ bool qrdma_engine_load(QrdmaEngine *engine,
     qrdma_engine_fault_clear(engine);
     qrdma_engine_reset(engine);
     if (!load_parts(engine, saved, error)) {
+        qrdma_audit_forget(engine);
         qrdma_engine_fault_clear(engine);
         qrdma_engine_reset(engine);
         return false;

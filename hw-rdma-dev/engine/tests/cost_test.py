@@ -22,11 +22,14 @@ from pathlib import Path
 LIMIT = 1.02
 # What access-cost has counted: collect inside it, and write a file after each call.
 FUNCTION = "measure"
-TIMEOUT = 300  # seconds; one run takes a few
+TIMEOUT = 600  # seconds; one run takes a few, scale's a minute
 
 
-def count(program: list[str]) -> dict[str, int]:
-    """Instructions of each case of access-cost, by its name, in their order."""
+def count(program: list[str], libraries: bool = False) -> dict[str, int]:
+    """Instructions of each call of measure(), by the name printed, in their order.
+
+    Lines that begin with # are no names. libraries: what they do counts as well.
+    """
     with tempfile.TemporaryDirectory() as folder:
         result = subprocess.run(
             ["valgrind", "--quiet", "--tool=callgrind",
@@ -37,14 +40,14 @@ def count(program: list[str]) -> dict[str, int]:
             check=False)
         if result.returncode:
             raise RuntimeError(f"{program[0]}: status {result.returncode}\n{result.stdout}")
-        names = result.stdout.splitlines()
-        binary = Path(program[0]).resolve()
-        return {name: own_cost(Path(folder) / f"out.{number}", binary)
+        names = [line for line in result.stdout.splitlines() if not line.startswith("#")]
+        binary = None if libraries else Path(program[0]).resolve()
+        return {name: cost(Path(folder) / f"out.{number}", binary)
                 for number, name in enumerate(names, start=1)}
 
 
-def own_cost(file: Path, binary: Path) -> int:
-    """Instructions in callgrind's file that are the program's own.
+def cost(file: Path, binary: Path | None) -> int:
+    """Instructions in callgrind's file that are the program's own; None: all.
 
     A line of costs follows each place; the one after calls= is the callee's.
     """
@@ -52,12 +55,12 @@ def own_cost(file: Path, binary: Path) -> int:
     is_own = is_callee = False
     for line in file.read_text().splitlines():
         if line.startswith("ob="):
-            is_own = Path(line.removeprefix("ob=")).resolve() == binary
+            is_own = binary is None or Path(line.removeprefix("ob=")).resolve() == binary
         elif line.startswith("calls="):
             is_callee = True
-        elif cost := re.match(r"(?:[+-]?\d+|\*) (\d+)$", line):
+        elif found := re.match(r"(?:[+-]?\d+|\*) (\d+)$", line):
             if is_own and not is_callee:
-                total += int(cost[1])
+                total += int(found[1])
             is_callee = False
     if not total:
         raise RuntimeError(f"callgrind has counted nothing in {FUNCTION}()")

@@ -5,6 +5,7 @@
  */
 #include "engine-internal.h"
 #include "queues-internal.h"
+#include "state.h"
 
 static const QrdmaRingLimits cq_limits = {
     .log_stride_min = QRDMA_CQE_LOG_SIZE,
@@ -199,6 +200,20 @@ static enum qrdma_status check_create(QrdmaEngine *engine, uint32_t number,
     return QRDMA_STATUS_OK;
 }
 
+/* Without its ring. Both EQs are there. */
+static QrdmaCq *new_cq(QrdmaEngine *engine, uint32_t number, uint32_t eqn)
+{
+    QrdmaCq *cq = g_new0(QrdmaCq, 1);
+
+    cq->number = number;
+    cq->eq = qrdma_eq_find(engine, eqn);
+    g_queue_init(&cq->work_queues);
+    cq->eq->users++;
+    engine->queues->eqs[QRDMA_ASYNC_EQN]->users++;
+    engine->queues->cqs[number] = cq;
+    return cq;
+}
+
 enum qrdma_status qrdma_cmd_create_cq(QrdmaEngine *engine,
                                       const QrdmaCommandCall *call)
 {
@@ -214,15 +229,9 @@ enum qrdma_status qrdma_cmd_create_cq(QrdmaEngine *engine,
     if (status != QRDMA_STATUS_OK) {
         return status;
     }
-    cq = g_new0(QrdmaCq, 1);
-    cq->number = call->number;
+    cq = new_cq(engine, call->number, qrdma_le32(in->eqn));
     cq->ring = ring;
-    cq->eq = qrdma_eq_find(engine, qrdma_le32(in->eqn));
     cq->doorbell_page = qrdma_le32(in->doorbell_page);
-    g_queue_init(&cq->work_queues);
-    cq->eq->users++;
-    engine->queues->eqs[QRDMA_ASYNC_EQN]->users++;
-    engine->queues->cqs[cq->number] = cq;
     return QRDMA_STATUS_OK;
 }
 
@@ -306,4 +315,56 @@ enum qrdma_status qrdma_cmd_destroy_cq(QrdmaEngine *engine,
     }
     qrdma_cq_free(engine, cq);
     return QRDMA_STATUS_OK;
+}
+
+/* ------------------------------------------------------------- saved state */
+
+static void state_cq(QrdmaStream *stream, QrdmaEngine *engine, QrdmaCq *cq)
+{
+    qrdma_state_ring(stream, engine, "ring", &cq_limits, false, &cq->ring);
+    qrdma_stream_u32(stream, "doorbell_page", &cq->doorbell_page, 0,
+                     QRDMA_DOORBELL_PAGES - 1);
+    qrdma_stream_u32(stream, "producer", &cq->producer, 0, UINT32_MAX);
+    qrdma_stream_u32(stream, "consumer", &cq->consumer, 0, UINT32_MAX);
+    qrdma_stream_check(stream, qrdma_ring_holds(&cq->ring, cq->producer,
+                                                cq->consumer), "consumer",
+                       "%u is not within the ring from producer %u",
+                       cq->consumer, cq->producer);
+    qrdma_stream_bool(stream, "armed", &cq->armed);
+    qrdma_stream_bool(stream, "armed_solicited", &cq->armed_solicited);
+    qrdma_stream_bool(stream, "error", &cq->error);
+    qrdma_stream_bool(stream, "doorbell_reported", &cq->doorbell_reported);
+}
+
+/* NULL: it cannot be loaded. */
+static QrdmaCq *load_cq(QrdmaStream *stream, QrdmaEngine *engine,
+                        uint32_t number, uint32_t eqn)
+{
+    if (!qrdma_stream_check(stream, qrdma_eq_find(engine, eqn) &&
+                            qrdma_eq_find(engine, QRDMA_ASYNC_EQN), "eqn",
+                            "there is no EQ %u, or no EQ 0", eqn)) {
+        return NULL;
+    }
+    return new_cq(engine, number, eqn);
+}
+
+void qrdma_state_cqs(QrdmaStream *stream, QrdmaEngine *engine)
+{
+    qrdma_stream_section(stream, "cqs ", 1);
+    for (uint32_t i = 0; i < QRDMA_MAX_CQS; i++) {
+        QrdmaCq *cq = qrdma_cq_find(engine, i);
+        bool there = cq;
+        uint32_t eqn = cq ? cq->eq->number : 0;
+
+        qrdma_stream_enter_item(stream, "cq", i);
+        qrdma_stream_bool(stream, "there", &there);
+        if (there) {
+            qrdma_stream_u32(stream, "eqn", &eqn, 0, QRDMA_MAX_EQS - 1);
+            cq = cq ?: load_cq(stream, engine, i, eqn);
+            if (cq) {
+                state_cq(stream, engine, cq);
+            }
+        }
+        qrdma_stream_leave(stream);
+    }
 }

@@ -5,6 +5,7 @@
  */
 #include "engine-internal.h"
 #include "queues-internal.h"
+#include "state.h"
 
 static const QrdmaRingLimits eq_limits = {
     .log_stride_min = QRDMA_EQE_LOG_SIZE,
@@ -230,6 +231,18 @@ void qrdma_eq_free(QrdmaEngine *engine, QrdmaEq *eq)
     g_free(eq);
 }
 
+/* Without its ring. */
+static QrdmaEq *new_eq(QrdmaEngine *engine, uint32_t number)
+{
+    QrdmaEq *eq = g_new0(QrdmaEq, 1);
+
+    eq->number = number;
+    eq->work_link.data = eq;
+    g_queue_init(&eq->pending);
+    engine->queues->eqs[number] = eq;
+    return eq;
+}
+
 enum qrdma_status qrdma_cmd_create_eq(QrdmaEngine *engine,
                                       const QrdmaCommandCall *call)
 {
@@ -255,13 +268,9 @@ enum qrdma_status qrdma_cmd_create_eq(QrdmaEngine *engine,
     if (status != QRDMA_STATUS_OK) {
         return status;
     }
-    eq = g_new0(QrdmaEq, 1);
-    eq->number = call->number;
+    eq = new_eq(engine, call->number);
     eq->ring = ring;
     eq->vector = qrdma_le32(in->vector);
-    eq->work_link.data = eq;
-    g_queue_init(&eq->pending);
-    engine->queues->eqs[eq->number] = eq;
     return QRDMA_STATUS_OK;
 }
 
@@ -330,4 +339,37 @@ enum qrdma_status qrdma_cmd_destroy_eq(QrdmaEngine *engine,
     }
     qrdma_eq_free(engine, eq);
     return QRDMA_STATUS_OK;
+}
+
+/* ------------------------------------------------------------- saved state */
+
+static void state_eq(QrdmaStream *stream, QrdmaEngine *engine, QrdmaEq *eq)
+{
+    qrdma_state_ring(stream, engine, "ring", &eq_limits, false, &eq->ring);
+    qrdma_stream_u32(stream, "vector", &eq->vector, 0,
+                     QRDMA_MSIX_VECTORS - 1);
+    qrdma_stream_u32(stream, "producer", &eq->producer, 0, UINT32_MAX);
+    qrdma_stream_u32(stream, "consumer", &eq->consumer, 0, UINT32_MAX);
+    qrdma_stream_check(stream, qrdma_ring_holds(&eq->ring, eq->producer,
+                                                eq->consumer), "consumer",
+                       "%u is not within the ring from producer %u",
+                       eq->consumer, eq->producer);
+    qrdma_stream_bool(stream, "armed", &eq->armed);
+    qrdma_stream_bool(stream, "arm_request", &eq->arm_request);
+}
+
+void qrdma_state_eqs(QrdmaStream *stream, QrdmaEngine *engine)
+{
+    qrdma_stream_section(stream, "eqs ", 1);
+    for (uint32_t i = 0; i < QRDMA_MAX_EQS; i++) {
+        QrdmaEq *eq = qrdma_eq_find(engine, i);
+        bool there = eq;
+
+        qrdma_stream_enter_item(stream, "eq", i);
+        qrdma_stream_bool(stream, "there", &there);
+        if (there) {
+            state_eq(stream, engine, eq ?: new_eq(engine, i));
+        }
+        qrdma_stream_leave(stream);
+    }
 }

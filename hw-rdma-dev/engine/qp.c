@@ -7,6 +7,7 @@
 
 #include "engine-internal.h"
 #include "queues-internal.h"
+#include "state.h"
 
 /* CQEs that one turn of a QP in error may write. */
 #define FLUSHES_PER_TURN 16
@@ -128,10 +129,8 @@ static enum qrdma_status set_up_rings(QrdmaEngine *engine,
     return status;
 }
 
-static void attach_queue(QrdmaQp *qp, QrdmaWorkQueue *queue, QrdmaCq *cq,
-                         const QrdmaRing *ring)
+static void attach_queue(QrdmaQp *qp, QrdmaWorkQueue *queue, QrdmaCq *cq)
 {
-    queue->ring = *ring;
     queue->cq = cq;
     queue->cq_link.data = qp;
     g_queue_push_tail_link(&cq->work_queues, &queue->cq_link);
@@ -141,6 +140,27 @@ static void detach_queue(QrdmaEngine *engine, QrdmaWorkQueue *queue)
 {
     g_queue_unlink(&queue->cq->work_queues, &queue->cq_link);
     qrdma_ring_release(engine, &queue->ring);
+}
+
+/* Without its rings. CQs and EQ 0 are there. */
+static QrdmaQp *new_qp(QrdmaEngine *engine, uint32_t number,
+                       const struct qrdma_qpc *in)
+{
+    QrdmaQp *qp = g_new0(QrdmaQp, 1);
+
+    qp->number = number;
+    qp->type = in->type;
+    qp->state = QRDMA_QP_RESET;
+    qp->pd = qrdma_le32(in->pd);
+    qp->doorbell_page = qrdma_le32(in->doorbell_page);
+    qp->ready_link.data = qp;
+    attach_queue(qp, &qp->send,
+                 qrdma_cq_find(engine, qrdma_le32(in->send_cqn)));
+    attach_queue(qp, &qp->receive,
+                 qrdma_cq_find(engine, qrdma_le32(in->receive_cqn)));
+    engine->queues->eqs[QRDMA_ASYNC_EQN]->users++;
+    engine->queues->qps[number] = qp;
+    return qp;
 }
 
 enum qrdma_status qrdma_cmd_create_qp(QrdmaEngine *engine,
@@ -158,19 +178,9 @@ enum qrdma_status qrdma_cmd_create_qp(QrdmaEngine *engine,
     if (status != QRDMA_STATUS_OK) {
         return status;
     }
-    qp = g_new0(QrdmaQp, 1);
-    qp->number = call->number;
-    qp->type = in->type;
-    qp->state = QRDMA_QP_RESET;
-    qp->pd = qrdma_le32(in->pd);
-    qp->doorbell_page = qrdma_le32(in->doorbell_page);
-    qp->ready_link.data = qp;
-    attach_queue(qp, &qp->send,
-                 qrdma_cq_find(engine, qrdma_le32(in->send_cqn)), &send);
-    attach_queue(qp, &qp->receive,
-                 qrdma_cq_find(engine, qrdma_le32(in->receive_cqn)), &receive);
-    engine->queues->eqs[QRDMA_ASYNC_EQN]->users++;
-    engine->queues->qps[qp->number] = qp;
+    qp = new_qp(engine, call->number, in);
+    qp->send.ring = send;
+    qp->receive.ring = receive;
     return QRDMA_STATUS_OK;
 }
 
@@ -295,4 +305,126 @@ bool qrdma_qp_flush_turn(QrdmaEngine *engine, QrdmaQp *qp)
     flush_queue(engine, qp, &qp->receive, QRDMA_CQE_OP_RECV);
     return qp->send.consumer != qp->send.producer ||
            qp->receive.consumer != qp->receive.producer;
+}
+
+/* ------------------------------------------------------------- saved state */
+
+static void state_attributes(QrdmaStream *stream,
+                             QrdmaQpAttributes *attributes)
+{
+    qrdma_stream_u32(stream, "flags", &attributes->flags, 0, UINT32_MAX);
+    qrdma_stream_check(stream, !(attributes->flags & ~QRDMA_QP_REMOTE_FLAGS),
+                       "flags", "0x%x has unknown bits", attributes->flags);
+    qrdma_stream_u32(stream, "remote_qpn", &attributes->remote_qpn, 0,
+                     QRDMA_QPN_MASK);
+    qrdma_stream_u32(stream, "send_psn", &attributes->send_psn, 0,
+                     QRDMA_PSN_MASK);
+    qrdma_stream_u32(stream, "receive_psn", &attributes->receive_psn, 0,
+                     QRDMA_PSN_MASK);
+    qrdma_stream_u32(stream, "flow_label", &attributes->flow_label, 0,
+                     QRDMA_FLOW_LABEL_MASK);
+    qrdma_stream_u8(stream, "path_mtu", &attributes->path_mtu, 0,
+                    QRDMA_MAX_PATH_MTU);
+    qrdma_stream_u8(stream, "sgid_index", &attributes->sgid_index, 0,
+                    UINT8_MAX);
+    qrdma_stream_u8(stream, "retry_count", &attributes->retry_count, 0, 7);
+    qrdma_stream_u8(stream, "rnr_retry", &attributes->rnr_retry, 0, 7);
+    qrdma_stream_u8(stream, "min_rnr_timer", &attributes->min_rnr_timer, 0, 31);
+    qrdma_stream_u8(stream, "timeout", &attributes->timeout, 0, 31);
+    qrdma_stream_u8(stream, "max_rd_atomic", &attributes->max_rd_atomic, 0,
+                    QRDMA_MAX_RD_ATOMIC);
+    qrdma_stream_u8(stream, "max_dest_rd_atomic",
+                    &attributes->max_dest_rd_atomic, 0, QRDMA_MAX_RD_ATOMIC);
+    qrdma_stream_bytes(stream, "dgid", attributes->dgid,
+                       sizeof(attributes->dgid));
+    qrdma_stream_bytes(stream, "dmac", attributes->dmac,
+                       sizeof(attributes->dmac));
+    qrdma_stream_u8(stream, "traffic_class", &attributes->traffic_class, 0,
+                    UINT8_MAX);
+    qrdma_stream_u8(stream, "hop_limit", &attributes->hop_limit, 0, UINT8_MAX);
+}
+
+static void state_queue(QrdmaStream *stream, QrdmaEngine *engine,
+                        const char *name, const QrdmaRingLimits *limits,
+                        bool optional, QrdmaWorkQueue *queue)
+{
+    qrdma_stream_enter(stream, name);
+    qrdma_state_ring(stream, engine, "ring", limits, optional, &queue->ring);
+    qrdma_stream_u32(stream, "producer", &queue->producer, 0, UINT32_MAX);
+    qrdma_stream_u32(stream, "consumer", &queue->consumer, 0, UINT32_MAX);
+    qrdma_stream_check(stream, qrdma_ring_holds(&queue->ring, queue->producer,
+                                                queue->consumer), "producer",
+                       "%u is not within the ring from consumer %u",
+                       queue->producer, queue->consumer);
+    qrdma_stream_bool(stream, "doorbell_reported", &queue->doorbell_reported);
+    qrdma_stream_leave(stream);
+}
+
+/* What CREATE_QP takes, but for the rings. NULL: it would refuse it. */
+static QrdmaQp *state_identity(QrdmaStream *stream, QrdmaEngine *engine,
+                               uint32_t number, QrdmaQp *qp)
+{
+    struct qrdma_qpc in = { 0 };
+    enum qrdma_status status;
+
+    if (qp) {
+        in.type = qp->type;
+        in.pd = qrdma_le32(qp->pd);
+        in.doorbell_page = qrdma_le32(qp->doorbell_page);
+        in.send_cqn = qrdma_le32(qp->send.cq->number);
+        in.receive_cqn = qrdma_le32(qp->receive.cq->number);
+    }
+    qrdma_stream_u8(stream, "type", &in.type, 0, UINT8_MAX);
+    qrdma_stream_bytes(stream, "pd", &in.pd, sizeof(in.pd));
+    qrdma_stream_bytes(stream, "doorbell_page", &in.doorbell_page,
+                       sizeof(in.doorbell_page));
+    qrdma_stream_bytes(stream, "send_cqn", &in.send_cqn, sizeof(in.send_cqn));
+    qrdma_stream_bytes(stream, "receive_cqn", &in.receive_cqn,
+                       sizeof(in.receive_cqn));
+    if (qp) {
+        return qp;
+    }
+    /* A CQ in error has QPs, if none that work. */
+    status = check_create(engine, number, &in);
+    if (!qrdma_stream_check(stream, status == QRDMA_STATUS_OK ||
+                            status == QRDMA_STATUS_BAD_STATE, NULL,
+                            "CREATE_QP would refuse it: status %d", status)) {
+        return NULL;
+    }
+    return qrdma_stream_is_good(stream) ? new_qp(engine, number, &in) : NULL;
+}
+
+static void state_qp(QrdmaStream *stream, QrdmaEngine *engine, QrdmaQp *qp)
+{
+    bool is_umr = qp->type == QRDMA_QP_UMR;
+
+    qrdma_stream_enum(stream, "state", &qp->state, QRDMA_QP_RESET,
+                      QRDMA_QP_ERROR);
+    state_queue(stream, engine, "send", is_umr ? &umr_limits : &send_limits,
+                false, &qp->send);
+    state_queue(stream, engine, "receive", &receive_limits, true,
+                &qp->receive);
+    qrdma_stream_check(stream, !is_umr || !qp->receive.ring.entries,
+                       "receive.ring", "a UMR queue has none");
+    state_attributes(stream, &qp->attributes);
+    qrdma_stream_bool(stream, "established", &qp->established);
+}
+
+void qrdma_state_qps(QrdmaStream *stream, QrdmaEngine *engine)
+{
+    qrdma_stream_section(stream, "qps ", 1);
+    for (uint32_t i = QRDMA_FIRST_QPN; i < QRDMA_MAX_QPS; i++) {
+        QrdmaQp *qp = qrdma_qp_find(engine, i);
+        bool there = qp;
+
+        qrdma_stream_enter_item(stream, "qp", i);
+        qrdma_stream_bool(stream, "there", &there);
+        if (there) {
+            qp = state_identity(stream, engine, i, qp);
+            if (qp) {
+                state_qp(stream, engine, qp);
+            }
+        }
+        qrdma_stream_leave(stream);
+    }
 }

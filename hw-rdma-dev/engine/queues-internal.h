@@ -18,6 +18,14 @@
 #define QRDMA_MAX_CQS (1u << QRDMA_LOG_MAX_CQS)
 #define QRDMA_MAX_QPS (1u << QRDMA_LOG_MAX_QPS)
 
+/* Of attributes, as MODIFY_QP takes them. */
+#define QRDMA_QPN_MASK 0xffffffu
+#define QRDMA_PSN_MASK 0xffffffu
+#define QRDMA_FLOW_LABEL_MASK 0xfffffu
+#define QRDMA_MAX_PATH_MTU 5    /* 4096 bytes */
+#define QRDMA_QP_REMOTE_FLAGS (QRDMA_QP_REMOTE_READ | QRDMA_QP_REMOTE_WRITE | \
+                               QRDMA_QP_REMOTE_ATOMIC)
+
 typedef struct QrdmaEq QrdmaEq;
 typedef struct QrdmaCq QrdmaCq;
 typedef struct QrdmaQp QrdmaQp;
@@ -139,6 +147,9 @@ typedef struct QrdmaSide {
     QrdmaAccess access;
     bool held;                  /* access has begun */
 } QrdmaSide;
+
+/* Bytes that one turn moves where packets take no time; a packet's most. */
+#define QRDMA_BYTES_PER_TURN 65536
 
 /* What has been translated and not moved yet. */
 typedef struct QrdmaPacket {
@@ -265,6 +276,12 @@ void qrdma_qp_complete(QrdmaEngine *engine, QrdmaQp *qp, QrdmaWorkQueue *queue,
 bool qrdma_qp_flush_turn(QrdmaEngine *engine, QrdmaQp *qp);
 
 /* --------------------------------------------------------------- requester */
+
+/*
+ * Which memory the next packet of the message takes from and puts to. There is
+ * data left, and the responder is engaged.
+ */
+void qrdma_send_set_sides(QrdmaQp *qp);
 
 /* A turn: a bounded piece of work; true if there is more to do now. */
 bool qrdma_send_turn(QrdmaEngine *engine, QrdmaQp *qp);

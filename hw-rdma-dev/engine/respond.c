@@ -9,7 +9,6 @@
 #include "engine-internal.h"
 #include "queues-internal.h"
 
-#define PSN_MASK 0xffffffu
 
 /* Receiver-not-ready timer codes, in units of 10 microseconds. */
 static const uint32_t rnr_delays[] = {
@@ -240,7 +239,7 @@ QrdmaAnswer qrdma_respond_end(QrdmaEngine *engine, QrdmaQp *responder,
     }
     responder->attributes.receive_psn =
         (responder->attributes.receive_psn + qrdma_send_packets(requester)) &
-        PSN_MASK;
+        QRDMA_PSN_MASK;
     incoming->active = false;
     incoming->requester = NULL;
     requester->outgoing.responder = NULL;

@@ -5,6 +5,7 @@
  */
 #include "engine-internal.h"
 #include "queues-internal.h"
+#include "state.h"
 
 #define RING_PAGE_SIZE (1u << QRDMA_LOG_PAGE_SIZE_MIN)
 
@@ -80,13 +81,13 @@ static enum qrdma_status resolve_pages(QrdmaEngine *engine, QrdmaRing *ring)
     return QRDMA_STATUS_OK;
 }
 
-static enum qrdma_status set_paged(QrdmaEngine *engine,
-                                   const struct qrdma_ring *description,
-                                   QrdmaRing *ring)
+/* Take the SDs and the memory that a level 1 ring needs. */
+static enum qrdma_status reserve_pages(QrdmaEngine *engine,
+                                       const struct qrdma_ring *description,
+                                       QrdmaRing *ring)
 {
     uint32_t index = qrdma_le32(description->pble_index);
     QrdmaQueues *queues = engine->queues;
-    enum qrdma_status status;
 
     if (description->base) {
         return QRDMA_STATUS_BAD_RESERVED;
@@ -103,18 +104,13 @@ static enum qrdma_status set_paged(QrdmaEngine *engine,
         return QRDMA_STATUS_HMC_ERROR;
     }
     ring->pble_index = index;
-    ring->pages = g_new(uint64_t, ring->num_pages);
-    status = resolve_pages(engine, ring);
-    if (status != QRDMA_STATUS_OK) {
-        g_free(ring->pages);
-        qrdma_hmc_release(engine, index, ring->num_pages);
-        return status;
-    }
+    ring->pages = g_new0(uint64_t, ring->num_pages);
     queues->ring_pages += ring->num_pages;
     return QRDMA_STATUS_OK;
 }
 
-enum qrdma_status qrdma_ring_setup(QrdmaEngine *engine,
+/* All but the contents of `pages`. */
+static enum qrdma_status set_shape(QrdmaEngine *engine,
                                    const struct qrdma_ring *description,
                                    const QrdmaRingLimits *limits,
                                    QrdmaRing *ring)
@@ -130,13 +126,22 @@ enum qrdma_status qrdma_ring_setup(QrdmaEngine *engine,
     ring->log_stride = description->log_stride;
     ring->entries = 1u << ring->log_entries;
     ring->num_pages = pages_needed(ring->log_entries, ring->log_stride);
-    if (ring->level == 0) {
-        status = set_contiguous(description, ring);
-    } else {
-        status = set_paged(engine, description, ring);
+    return ring->level == 0 ? set_contiguous(description, ring)
+                            : reserve_pages(engine, description, ring);
+}
+
+enum qrdma_status qrdma_ring_setup(QrdmaEngine *engine,
+                                   const struct qrdma_ring *description,
+                                   const QrdmaRingLimits *limits,
+                                   QrdmaRing *ring)
+{
+    enum qrdma_status status = set_shape(engine, description, limits, ring);
+
+    if (status == QRDMA_STATUS_OK && ring->pages) {
+        status = resolve_pages(engine, ring);
     }
     if (status != QRDMA_STATUS_OK) {
-        *ring = (QrdmaRing) { 0 };
+        qrdma_ring_release(engine, ring);
     }
     return status;
 }
@@ -163,6 +168,44 @@ void qrdma_ring_describe(const QrdmaRing *ring, struct qrdma_ring *description)
         description->log_entries = ring->log_entries;
         description->log_stride = ring->log_stride;
     }
+}
+
+static void state_pages(QrdmaStream *stream, QrdmaRing *ring)
+{
+    qrdma_stream_words(stream, "pages", ring->pages, ring->num_pages);
+    for (uint32_t i = 0; i < ring->num_pages; i++) {
+        qrdma_stream_check(stream, !(ring->pages[i] & (RING_PAGE_SIZE - 1)),
+                           "pages", "page %u is not aligned", i);
+    }
+}
+
+void qrdma_state_ring(QrdmaStream *stream, QrdmaEngine *engine,
+                      const char *name, const QrdmaRingLimits *limits,
+                      bool optional, QrdmaRing *ring)
+{
+    struct qrdma_ring description;
+    enum qrdma_status status = QRDMA_STATUS_OK;
+    bool there;
+
+    qrdma_ring_describe(ring, &description);
+    qrdma_stream_enter(stream, name);
+    qrdma_stream_bytes(stream, "description", &description,
+                       sizeof(description));
+    there = !qrdma_is_zero(&description, sizeof(description));
+    qrdma_stream_check(stream, there || optional, "description",
+                       "there is no ring");
+    if (qrdma_stream_is_loading(stream) && there) {
+        status = set_shape(engine, &description, limits, ring);
+        if (!qrdma_stream_check(stream, status == QRDMA_STATUS_OK,
+                                "description", "no ring may have it: status "
+                                "%d", status)) {
+            qrdma_ring_release(engine, ring);
+        }
+    }
+    if (ring->pages) {
+        state_pages(stream, ring);
+    }
+    qrdma_stream_leave(stream);
 }
 
 /* Strides are powers of two up to 512: an entry lies in one page. */

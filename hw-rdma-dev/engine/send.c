@@ -10,12 +10,8 @@
 #include "engine-internal.h"
 #include "queues-internal.h"
 
-#define PSN_MASK 0xffffffu
 #define FOR_EVER 7
 #define NANOSECONDS 1000000000ull       /* a second */
-
-/* Bytes that one turn moves where packets take no time. */
-#define BYTES_PER_TURN 65536
 
 /*
  * A timeout of 0 is "none": the sender waits for ever. It looks again as often
@@ -298,10 +294,10 @@ static void set_outbound_source(QrdmaQp *qp, uint64_t left)
     }
 }
 
-/* Which memory the next packet takes from and puts to; `left` is not 0. */
-static void set_sides(QrdmaQp *qp, uint64_t left)
+void qrdma_send_set_sides(QrdmaQp *qp)
 {
     QrdmaOutgoing *outgoing = &qp->outgoing;
+    uint64_t left = outgoing->request.length - outgoing->done;
     QrdmaPacket *packet = &qp->packet;
     QrdmaIncoming *incoming = &outgoing->responder->incoming;
 
@@ -368,13 +364,13 @@ static bool depart(QrdmaEngine *engine, QrdmaQp *qp)
 {
     QrdmaPacket *packet = &qp->packet;
     uint64_t left = qp->outgoing.request.length - qp->outgoing.done;
-    uint32_t most = takes_time(engine) ? path_mtu(qp) : BYTES_PER_TURN;
+    uint32_t most = takes_time(engine) ? path_mtu(qp) : QRDMA_BYTES_PER_TURN;
 
     *packet = (QrdmaPacket) { .length = MIN(left, most) };
     if (!left) {
         return true;
     }
-    set_sides(qp, left);
+    qrdma_send_set_sides(qp);
     return begin_access(engine, qp, &packet->source) &&
            begin_access(engine, qp, &packet->destination);
 }
@@ -520,7 +516,7 @@ static void deliver(QrdmaEngine *engine, QrdmaQp *qp)
         take_answer(engine, qp, answer, responder);
         return;
     }
-    qp->attributes.send_psn = (qp->attributes.send_psn + packets) & PSN_MASK;
+    qp->attributes.send_psn = (qp->attributes.send_psn + packets) & QRDMA_PSN_MASK;
     qp->rnr_retries = 0;
     engine->counters.packets += packets;
     engine->counters.send_messages++;

@@ -49,14 +49,24 @@ void qrdma_state_umr(QrdmaStream *stream, QrdmaEngine *engine,
 /* command.c. After the queues: a command that waits may name one. */
 void qrdma_state_commands(QrdmaStream *stream, QrdmaEngine *engine);
 
-/* ----------------------------------------------------------- state-queues.c */
+/* ------------------------------------------------------------------- queues */
 
-/* Level 0 or 1, or no ring at all. Loaded, it holds its SDs and pages. */
+/*
+ * ring.c. Loaded, it holds its SDs and pages. optional: there may be none.
+ */
 void qrdma_state_ring(QrdmaStream *stream, QrdmaEngine *engine,
                       const char *name, const QrdmaRingLimits *limits,
-                      QrdmaRing *ring);
+                      bool optional, QrdmaRing *ring);
 
-/* EQs, CQs, then QPs (state-qp.c), and who stands in line. */
+/* eq.c, cq.c, qp.c: the objects, without work in flight. */
+void qrdma_state_eqs(QrdmaStream *stream, QrdmaEngine *engine);
+void qrdma_state_cqs(QrdmaStream *stream, QrdmaEngine *engine);
+void qrdma_state_qps(QrdmaStream *stream, QrdmaEngine *engine);
+
+/* state-flight.c: messages, packets and UMRs of all QPs, which are there. */
+void qrdma_state_flight(QrdmaStream *stream, QrdmaEngine *engine);
+
+/* state-queues.c: all of these, and who stands in line. */
 void qrdma_state_queues(QrdmaStream *stream, QrdmaEngine *engine);
 
 /* ------------------------------------------------- faults.c, faults-held.c */

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from . import checks, paths, stages, tools, trees
 from .errors import Failure, run_main
+from .fuzz_targets import TARGETS
 from .guest import Program, Result
 from .locking import cache_lock
 from .progress import Step
@@ -20,12 +21,14 @@ from .progress import Step
 # What each suite needs to have been built.
 SUITES = {
     "unit": ("tools", "rdma-core"),
+    "fuzz": tuple(dict.fromkeys(target.stage for target in TARGETS.values())),
     "qtest": ("qemu",),
     "vm": ("qemu", "guest"),
     "lint": ("kernel",),
 }
 EXPLANATIONS = {
     "unit": "the card's engine, natively and under sanitizers; the scripts",
+    "fuzz": "each fuzz target for 30 s, after the inputs of repaired bugs",
     "qtest": "the card in QEMU, without a guest's kernel",
     "vm": "a Linux guest with the driver: flows, stock programs, loading",
     "lint": "coding styles, sparse, licences",

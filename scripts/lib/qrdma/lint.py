@@ -48,8 +48,9 @@ def checkpatch(tree: Path, options: list[str], folder: Path, sources: list[Path]
 def checkpatch_qemu() -> int:
     """Over copies in the places that they have in QEMU: some rules depend on them."""
     folder = paths.build() / "lint"
-    overlay.mirror(paths.CARD, folder / build_qemu.CARD_FOLDER, skip=("engine/tests",))
+    overlay.mirror(paths.CARD, folder / build_qemu.CARD_FOLDER, skip=("engine/tests", "engine/fuzz"))
     overlay.mirror(paths.CARD / "engine/tests", folder / "tests/unit/rdma-dev")
+    overlay.mirror(paths.CARD / "engine/fuzz", folder / "tests/unit/rdma-dev-fuzz")
     overlay.mirror(paths.QTESTS, folder / build_qemu.QTEST_FOLDER)
     # The header that is shared with the kernel is in the kernel's style.
     kernel_style = folder / build_qemu.CARD_FOLDER / "abi"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
 
-from . import (build_guest, build_kernel, build_qemu, build_rdma, fetch, paths, stamps, tools)
+from . import (build_fuzz, build_guest, build_kernel, build_qemu, build_rdma, fetch, paths,
+               stamps, tools)
 from .trees import Trees
 
 # Disk space in bytes, measured and rounded up.
@@ -60,6 +61,11 @@ STAGES = {stage.name: stage for stage in (
           lambda trees: [build_kernel.image(trees), build_guest.generator(trees)], 2 << 30),
     Stage("qemu", "QEMU with the card, and the qtests", ("tools",), build_qemu.build,
           build_qemu.stage_key, lambda trees: [build_qemu.binary(trees)], 2 << 30),
+    Stage("fuzz", "the engine's fuzz targets", ("tools",),
+          lambda _: build_fuzz.build(), _always, lambda _: [build_fuzz.build_folder()]),
+    Stage("fuzz-coverage", "the engine's fuzz targets, counting lines", ("tools",),
+          lambda _: build_fuzz.build_coverage(), _always,
+          lambda _: [build_fuzz.coverage_folder()]),
     Stage("rdma-core", "libibverbs and the card's provider", ("fetch",),
           lambda _: build_rdma.build(), lambda _: build_rdma.stage_key(),
           lambda _: [build_rdma.build_folder() / "bin/ibv_devinfo"]),

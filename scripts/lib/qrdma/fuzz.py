@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs fuzz targets: regressions first, then new inputs for some time."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from . import build_fuzz, fuzz_targets, paths
+from .errors import Failure, tail
+from .fuzz_targets import Target
+from .trees import Trees
+
+STATISTIC = re.compile(r"^stat::(\w+):\s+(\d+)$", re.MULTILINE)
+COVERED = re.compile(r"^#\d+\s+DONE\s+cov: (\d+) ft: (\d+) corp: (\d+)/", re.MULTILINE)
+# What libFuzzer calls the files in which it leaves inputs that fail.
+ARTIFACTS = ("crash-*", "leak-*", "timeout-*", "oom-*")
+MEMORY_LIMIT_MB = 2048
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run of a target's program came to."""
+
+    status: int
+    log: Path
+    findings: list[Path] = field(default_factory=list)
+    executions: int = 0
+    per_second: int = 0
+    edges: int = 0
+    inputs: int = 0
+
+    @property
+    def passed(self) -> bool:
+        return self.status == 0 and not self.findings
+
+    def line(self) -> str:
+        return (f"{self.executions} executions ({self.per_second} a second), {self.edges} edges, "
+                f"{self.inputs} inputs kept")
+
+
+def log_file(target: Target, what: str) -> Path:
+    return paths.logs() / f"fuzz-{target.name}-{what}.log"
+
+
+def command_to_reproduce(target: Target, file: Path) -> str:
+    return f"scripts/fuzz {target.name} --reproduce {shlex.quote(str(file))}"
+
+
+def regression_files(target: Target) -> list[Path]:
+    if not target.regressions.is_dir():
+        return []
+    return sorted(path for path in target.regressions.iterdir() if path.is_file())
+
+
+def replay(target: Target, of: Trees, files: list[Path], what: str) -> Run:
+    """Runs the target once for each of the files, and ends with the first that fails."""
+    log = log_file(target, what)
+    with log.open("w") as output:
+        for file in files:
+            status = _run(target, of, [*_limits(target), str(file)], output)
+            if status != 0:
+                return Run(status, log, [file])
+    return Run(0, log, executions=len(files), inputs=len(files))
+
+
+def campaign(target: Target, of: Trees, seconds: int) -> Run:
+    """Lets libFuzzer look for inputs that fail, beginning with what is known."""
+    for folder in (target.corpus, target.findings):
+        folder.mkdir(parents=True, exist_ok=True)
+    before = set(_artifacts(target))
+    log = log_file(target, "campaign")
+    with log.open("w") as output:
+        status = _run(target, of, [
+            f"-max_total_time={seconds}", f"-max_len={target.max_length}", *_limits(target),
+            "-print_final_stats=1", f"-artifact_prefix={target.findings}/",
+            *([f"-dict={target.dictionary}"] if target.dictionary.exists() else []),
+            str(target.corpus), *_seed_folders(target)], output)
+    return _judge(status, log, [path for path in _artifacts(target) if path not in before])
+
+
+def _judge(status: int, log: Path, findings: list[Path]) -> Run:
+    text = log.read_text(errors="replace")
+    numbers = {name: int(value) for name, value in STATISTIC.findall(text)}
+    covered = COVERED.findall(text)
+    edges, _, inputs = map(int, covered[-1]) if covered else (0, 0, 0)
+    return Run(status, log, findings, numbers.get("number_of_executed_units", 0),
+               numbers.get("average_exec_per_sec", 0), edges, inputs)
+
+
+def _artifacts(target: Target) -> list[Path]:
+    return sorted(path for pattern in ARTIFACTS for path in target.findings.glob(pattern))
+
+
+def _seed_folders(target: Target) -> list[str]:
+    return [str(folder) for folder in (target.seeds, target.regressions) if folder.is_dir()]
+
+
+def _limits(target: Target) -> list[str]:
+    return [f"-timeout={target.deadline}", f"-rss_limit_mb={MEMORY_LIMIT_MB}"]
+
+
+def _run(target: Target, of: Trees, arguments: list[str], output: IO[str],
+         *, program: list[str] | None = None,
+         environment: dict[str, str] | None = None) -> int:
+    command = [*(program or target.command(of)), *arguments]
+    output.write(f"$ {shlex.join(command)}\n")
+    output.flush()
+    try:
+        return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=output,
+                              stderr=subprocess.STDOUT, check=False,
+                              env={**os.environ, **target.environment,
+                                   **(environment or {})}).returncode
+    except OSError as error:
+        raise Failure(f"cannot run the fuzz target {target.name}: {error.strerror}: {command[0]}",
+                      advice="scripts/fuzz builds it") from error
+
+
+def explain(target: Target, run: Run) -> list[str]:
+    """Why a run failed, and how to see it again."""
+    lines = [line for line in tail(run.log, 400) if _telling(line)][:20]
+    for finding in run.findings:
+        lines += [f"finding: {finding}", f"reproduce: {command_to_reproduce(target, finding)}"]
+    if not run.findings:
+        lines.append(f"the program ended with status {run.status}, and left no input")
+    return [*lines, f"log: {run.log}"]
+
+
+def _telling(line: str) -> bool:
+    return bool(re.search(r"^\s+#\d+ 0x|ERROR: |SUMMARY: |runtime error: |^qrdma fuzz: |^ERROR:",
+                          line))
+
+
+# ---------------------------------------------------------------- coverage
+
+
+def coverage(targets: list[Target], of: Trees) -> str:
+    """llvm-cov's report over the engine, of everything the corpora run."""
+    counted = [target for target in targets if target.coverage_program is not None]
+    if not counted:
+        raise Failure("none of these targets can count lines",
+                      advice="those of the engine can: " + ", ".join(
+                          fuzz_targets.engine_targets()))
+    folder = paths.cache() / "fuzz/coverage"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    programs = [str(target.coverage_program()) for target in counted
+                if target.coverage_program is not None]
+    for target, program in zip(counted, programs):
+        _count(target, of, program, folder)
+    merged = folder / "all.profdata"
+    _tool(["llvm-profdata", "merge", "-o", str(merged), *map(str, folder.glob("*.profraw"))])
+    objects = [word for program in programs[1:] for word in ("-object", program)]
+    return _tool(["llvm-cov", "report", programs[0], *objects, f"-instr-profile={merged}",
+                  "-ignore-filename-regex=engine/(tests|fuzz)/", "-show-functions=false"])
+
+
+def _count(target: Target, of: Trees, program: str, folder: Path) -> None:
+    """Runs every input that there is once."""
+    target.corpus.mkdir(parents=True, exist_ok=True)
+    log = log_file(target, "coverage")
+    with log.open("w") as output:
+        status = _run(target, of, ["-runs=0", *_limits(target), str(target.corpus),
+                                   *_seed_folders(target)], output, program=[program],
+                      environment={"LLVM_PROFILE_FILE": str(folder / f"{target.name}.profraw")})
+    if status != 0:
+        raise Failure(f"fuzz target {target.name}: an input of its corpus fails", log=log,
+                      advice=f"scripts/fuzz {target.name} says which")
+
+
+def _tool(command: list[str]) -> str:
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise Failure(f"cannot run {command[0]}: {error.strerror}",
+                      advice="scripts/install installs it") from error
+    if result.returncode != 0:
+        raise Failure(f"{command[0]} failed: {result.stderr.strip()}")
+    return result.stdout

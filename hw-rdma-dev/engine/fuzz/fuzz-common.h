@@ -92,6 +92,12 @@ typedef struct FuzzCard {
     uint64_t inputs;            /* of commands, one for each in the ring */
     bool may_inject;            /* faults were, or could have been, armed */
 
+    /*
+     * Table memory may have been written by others than the card's UMRs, or the
+     * card may have been kept from reading or writing it.
+     */
+    bool tables_touched;
+
     FuzzMapping mapping;
     FuzzChange change;
     bool no_payload;            /* DMA to the arena fails */
@@ -112,6 +118,9 @@ FuzzCard *fuzz_card_new(FuzzInput *input);
 void fuzz_card_finish(FuzzCard *fuzz);
 
 bool fuzz_more(const FuzzCard *fuzz);
+
+/* Guest memory is about to be written by the input. */
+void fuzz_touch(FuzzCard *fuzz, uint64_t address, size_t length);
 
 /* Something that must never be has been. */
 void fuzz_fail(const char *what) G_GNUC_NORETURN;

@@ -59,8 +59,25 @@ static bool make_room(FuzzCard *fuzz)
 
 void fuzz_raw_command(FuzzCard *fuzz, const struct qrdma_command *command)
 {
+    fuzz->tables_touched = true;
     if (make_room(fuzz)) {
         card_post_command(fuzz->card, command);
+    }
+}
+
+/* New objects may have the tables of others, or their rings there. */
+static bool can_share_tables(uint16_t opcode)
+{
+    switch (opcode) {
+    case QRDMA_CMD_ADD_SD:
+    case QRDMA_CMD_REMOVE_SD:
+    case QRDMA_CMD_CREATE_EQ:
+    case QRDMA_CMD_CREATE_CQ:
+    case QRDMA_CMD_CREATE_QP:
+    case QRDMA_CMD_CREATE_MKEY:
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -75,6 +92,7 @@ void fuzz_command(FuzzCard *fuzz, uint16_t opcode, uint32_t number,
     if (!make_room(fuzz)) {
         return;
     }
+    fuzz->tables_touched |= can_share_tables(opcode);
     slot = fuzz->card->command_producer & (fuzz->card->command_size - 1);
     buffer = fuzz->inputs + slot * QRDMA_COMMAND_MAX_LENGTH;
     if (input_length) {
@@ -137,6 +155,7 @@ static void step_memory(FuzzCard *fuzz)
     uint64_t offset = fuzz_address(fuzz) - CARD_MEMORY_BASE;
 
     if (offset <= CARD_MEMORY_SIZE - sizeof(bytes)) {
+        fuzz_touch(fuzz, CARD_MEMORY_BASE + offset, sizeof(bytes));
         memcpy(card_pointer(fuzz->card, CARD_MEMORY_BASE + offset,
                             sizeof(bytes)), &bytes, sizeof(bytes));
     }
@@ -162,6 +181,7 @@ static void step_refuse(FuzzCard *fuzz)
     if (!(choice & 3)) {
         fake_host_allow_all(fuzz->host);
     } else if (fuzz->host->refusals->len < 16) {
+        fuzz->tables_touched = true;
         fake_host_refuse(fuzz->host, fuzz_address(fuzz),
                          1u << fuzz_below(input, 16), choice & 1, choice & 2);
     }

@@ -78,7 +78,9 @@ def campaign(target: Target, of: Trees, seconds: int) -> Run:
     log = log_file(target, "campaign")
     with log.open("w") as output:
         status = _run(target, of, [
-            f"-max_total_time={seconds}", f"-max_len={target.max_length}", *_limits(target),
+            f"-max_total_time={seconds}", f"-max_len={target.max_length}",
+            # Programs, not formats: long inputs are worth their time from the start.
+            "-len_control=1", *_limits(target),
             "-print_final_stats=1", f"-artifact_prefix={target.findings}/",
             *([f"-dict={target.dictionary}"] if target.dictionary.exists() else []),
             str(target.corpus), *_seed_folders(target)], output)

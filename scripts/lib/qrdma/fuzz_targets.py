@@ -73,6 +73,9 @@ def _engine(name: str, explanation: str) -> Target:
 
 
 TARGETS = {target.name: target for target in (
+    _engine("command", "commands, well-formed and not, among doorbells and work"),
+    _engine("wqe", "work requests of all queues, doorbells, memory that changes while it is read"),
+    _engine("access", "tables and contexts, accesses at every level, changes, the audit"),
     _engine("registers", "registers and doorbells, at every offset and width"),
 )}
 

@@ -173,6 +173,7 @@ void qrdma_cq_free(QrdmaEngine *engine, QrdmaCq *cq)
     cq->eq->users--;
     engine->queues->eqs[QRDMA_ASYNC_EQN]->users--;
     engine->queues->cqs[cq->number] = NULL;
+    engine->queues->num_cqs--;
     qrdma_ring_release(engine, &cq->ring);
     g_free(cq);
 }
@@ -211,6 +212,7 @@ static QrdmaCq *new_cq(QrdmaEngine *engine, uint32_t number, uint32_t eqn)
     cq->eq->users++;
     engine->queues->eqs[QRDMA_ASYNC_EQN]->users++;
     engine->queues->cqs[number] = cq;
+    engine->queues->num_cqs++;
     return cq;
 }
 

@@ -13,7 +13,9 @@
 #include "engine.h"
 #include "mkey.h"
 
+#ifndef QRDMA_PBLE_CACHE_LINES
 #define QRDMA_PBLE_CACHE_LINES 4096
+#endif
 
 typedef struct QrdmaPbleCacheLine {
     uint64_t tag;               /* mkey's cache_tag; 0: empty */

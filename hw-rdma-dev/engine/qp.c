@@ -160,6 +160,7 @@ static QrdmaQp *new_qp(QrdmaEngine *engine, uint32_t number,
                  qrdma_cq_find(engine, qrdma_le32(in->receive_cqn)));
     engine->queues->eqs[QRDMA_ASYNC_EQN]->users++;
     engine->queues->qps[number] = qp;
+    engine->queues->num_qps++;
     return qp;
 }
 
@@ -192,6 +193,7 @@ void qrdma_qp_free(QrdmaEngine *engine, QrdmaQp *qp)
     detach_queue(engine, &qp->receive);
     engine->queues->eqs[QRDMA_ASYNC_EQN]->users--;
     engine->queues->qps[qp->number] = NULL;
+    engine->queues->num_qps--;
     g_free(qp);
 }
 

@@ -358,6 +358,8 @@ struct QrdmaQueues {
     QrdmaEq *eqs[QRDMA_MAX_EQS];
     QrdmaCq *cqs[QRDMA_MAX_CQS];
     QrdmaQp *qps[QRDMA_MAX_QPS];
+    uint32_t num_cqs;           /* that are there */
+    uint32_t num_qps;
     GQueue eq_work;
     GQueue ready;               /* QPs that have something to do */
     GSequence *deadlines;       /* QPs, soonest first */

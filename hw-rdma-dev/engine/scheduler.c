@@ -27,12 +27,12 @@ void qrdma_queues_reset(QrdmaEngine *engine)
 {
     QrdmaQueues *queues = engine->queues;
 
-    for (unsigned i = 0; i < QRDMA_MAX_QPS; i++) {
+    for (unsigned i = 0; queues->num_qps; i++) {
         if (queues->qps[i]) {
             qrdma_qp_free(engine, queues->qps[i]);
         }
     }
-    for (unsigned i = 0; i < QRDMA_MAX_CQS; i++) {
+    for (unsigned i = 0; queues->num_cqs; i++) {
         if (queues->cqs[i]) {
             qrdma_cq_free(engine, queues->cqs[i]);
         }

@@ -75,8 +75,9 @@ void fuzz_spoil(FuzzInput *input, void *bytes, size_t length)
     /* Most bytes mean: leave it as it is. */
     for (times = times < 0xc0 ? 0 : times % 4 + 1; times; times--) {
         size_t offset = fuzz_u8(input) % length;
-        size_t count = MIN(1u << fuzz_below(input, 4), length - offset);
+        size_t count = 1u << fuzz_below(input, 4);
 
-        fuzz_bytes(input, (uint8_t *)bytes + offset, count);
+        fuzz_bytes(input, (uint8_t *)bytes + offset,
+                   MIN(count, length - offset));
     }
 }

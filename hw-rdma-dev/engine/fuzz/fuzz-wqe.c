@@ -48,17 +48,17 @@ static void create_regions(FuzzCard *fuzz)
     mkc.base = fuzz->arena | QRDMA_PBLE_PRESENT;
     create(fuzz, FUZZ_FIRST_MKEY + 1, &mkc);
     mkc = region_mkc(0x10000200, PAGES * LINK_PAGE - 0x200, 12, 1, TABLE_PBLE);
-    create(fuzz, FUZZ_FIRST_MKEY + 2, &mkc);
     fill(fuzz, &mkc);
+    create(fuzz, FUZZ_FIRST_MKEY + 2, &mkc);
     mkc = region_mkc(0x7f0000000000, PAGES * LINK_PAGE, 12, 2, ROOT_PBLE);
     region_set_leaves(fuzz->card, &mkc, LEAF_PBLE);
-    create(fuzz, FUZZ_FIRST_MKEY + 3, &mkc);
     fill(fuzz, &mkc);
+    create(fuzz, FUZZ_FIRST_MKEY + 3, &mkc);
     mkc = region_mkc(0x7f0000000e00, PAGES * LINK_PAGE, 12, 1,
                      TABLE_PBLE + 32);
     mkc.flags |= QRDMA_MKEY_ON_DEMAND;
-    create(fuzz, FUZZ_FIRST_MKEY + 4, &mkc);
     fill(fuzz, &mkc);
+    create(fuzz, FUZZ_FIRST_MKEY + 4, &mkc);
 }
 
 /* Bytes straight into a slot of a ring, and its doorbell. */

@@ -22,6 +22,9 @@ COVERED = re.compile(r"^#\d+\s+DONE\s+cov: (\d+) ft: (\d+) corp: (\d+)/", re.MUL
 # What libFuzzer calls the files in which it leaves inputs that fail.
 ARTIFACTS = ("crash-*", "leak-*", "timeout-*", "oom-*")
 MEMORY_LIMIT_MB = 2048
+TELLING = re.compile(r"ERROR: |SUMMARY: |runtime error: |^qrdma fuzz: |assertion failed")
+FRAME = re.compile(r"^\s+#\d+ 0x\S+ in (\S+) .*?([\w.-]+\.[ch]:\d+(?::\d+)?)$")
+MOST_TOLD = 24
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,8 @@ def _run(target: Target, of: Trees, arguments: list[str], output: IO[str],
 
 def explain(target: Target, run: Run) -> list[str]:
     """Why a run failed, and how to see it again."""
-    lines = [line for line in tail(run.log, 400) if _telling(line)][:20]
+    told = [told for line in tail(run.log, 400) if (told := _telling(line))]
+    lines = list(dict.fromkeys(told))[:MOST_TOLD]
     for finding in run.findings:
         lines += [f"finding: {finding}", f"reproduce: {command_to_reproduce(target, finding)}"]
     if not run.findings:
@@ -134,9 +138,12 @@ def explain(target: Target, run: Run) -> list[str]:
     return [*lines, f"log: {run.log}"]
 
 
-def _telling(line: str) -> bool:
-    return bool(re.search(r"^\s+#\d+ 0x|ERROR: |SUMMARY: |runtime error: |^qrdma fuzz: |^ERROR:",
-                          line))
+def _telling(line: str) -> str | None:
+    """The line of a log in short, if it says what went wrong or where in the card."""
+    frame = FRAME.match(line)
+    if frame:
+        return f"    in {frame[1]} ({frame[2]})"
+    return line if TELLING.search(line) else None
 
 
 # ---------------------------------------------------------------- coverage

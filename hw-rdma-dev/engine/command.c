@@ -260,13 +260,23 @@ static uint64_t entry_address(const QrdmaCommandQueue *queue)
     return queue->base + entry * sizeof(struct qrdma_command);
 }
 
+/*
+ * The card may be in fatal error already, for another reason, which then stays:
+ * what was rung for is forgotten, or it would be tried again for ever.
+ */
+static void ring_failed(QrdmaEngine *engine)
+{
+    qrdma_engine_fatal(engine, QRDMA_FATAL_COMMAND_RING_DMA);
+    engine->commands.producer = engine->commands.consumer;
+}
+
 static bool fetch_command(QrdmaEngine *engine)
 {
     QrdmaCommandQueue *queue = &engine->commands;
 
     if (!qrdma_dma_read(engine, entry_address(queue), &queue->current,
                         sizeof(queue->current))) {
-        qrdma_engine_fatal(engine, QRDMA_FATAL_COMMAND_RING_DMA);
+        ring_failed(engine);
         return false;
     }
     return true;
@@ -299,7 +309,7 @@ static bool complete_command(QrdmaEngine *engine, enum qrdma_status status)
     command->done = 1;
     if (!qrdma_dma_write(engine, entry_address(queue) + RESULT_OFFSET,
                          &command->status, RESULT_SIZE)) {
-        qrdma_engine_fatal(engine, QRDMA_FATAL_COMMAND_RING_DMA);
+        ring_failed(engine);
         return false;
     }
     queue->consumer++;

@@ -416,6 +416,41 @@ static void test_fatal_state(void)
     card_free(card);
 }
 
+/*
+ * The ring fails after something else has: one try a doorbell, no busy loop, and
+ * the first reason stays.
+ */
+static void ring_fails_in_fatal_state(bool reads, bool writes)
+{
+    TestCard *card = card_new(NULL);
+    struct qrdma_command nop = { .opcode = qrdma_le16(QRDMA_CMD_NOP) };
+
+    qrdma_engine_fatal(card->engine, QRDMA_FATAL_EQ_DMA);
+    fake_host_refuse(card->host, card->command_ring, 4096, reads, writes);
+    for (unsigned i = 0; i < 3; i++) {
+        card_post_command(card, &nop);
+        g_assert_true(fake_host_step(card->host));
+        g_assert_false(fake_host_step(card->host));
+    }
+    g_assert_cmpuint(card_register(card, QRDMA_REG_COMMAND_CONSUMER), ==, 0);
+    g_assert_cmpint(card_register(card, QRDMA_REG_ERROR), ==,
+                    QRDMA_FATAL_EQ_DMA);
+    fake_host_allow_all(card->host);
+    g_assert_cmpint(post(card, &nop), ==, QRDMA_STATUS_FATAL_STATE);
+    g_assert_cmpuint(card_register(card, QRDMA_REG_COMMAND_CONSUMER), ==, 4);
+    card_free(card);
+}
+
+static void test_ring_unreadable_in_fatal_state(void)
+{
+    ring_fails_in_fatal_state(true, false);
+}
+
+static void test_ring_unwritable_in_fatal_state(void)
+{
+    ring_fails_in_fatal_state(false, true);
+}
+
 static void test_trace(void)
 {
     TestCard *card = card_new(NULL);
@@ -450,6 +485,10 @@ int main(int argc, char **argv)
     g_test_add_func("/command/set-gid", test_set_gid);
     g_test_add_func("/command/bad-gid", test_bad_gid);
     g_test_add_func("/command/fatal-state", test_fatal_state);
+    g_test_add_func("/command/ring-unreadable-in-fatal-state",
+                    test_ring_unreadable_in_fatal_state);
+    g_test_add_func("/command/ring-unwritable-in-fatal-state",
+                    test_ring_unwritable_in_fatal_state);
     g_test_add_func("/command/trace", test_trace);
     return g_test_run();
 }

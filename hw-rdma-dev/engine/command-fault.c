@@ -36,6 +36,8 @@ bool qrdma_command_inject(QrdmaEngine *engine)
     switch (fault->action) {
     case QRDMA_FAULT_DELAY:
         queue->not_before = engine->ops->clock(engine->opaque) + fault->delay;
+        /* 0 is no time: the clock may still be there, and the delay be 0. */
+        queue->not_before = MAX(queue->not_before, 1);
         qrdma_faults_update_timer(engine);
         qrdma_engine_schedule(engine);
         return false;

@@ -96,6 +96,15 @@ static void test_command_delay(Pair *pair, gconstpointer data)
     g_assert_false(mkey_exists(pair, pair->to->index));
 }
 
+/* Delayed by nothing at the beginning of time, it is checked all the same. */
+static void test_command_delay_zero(Pair *pair, gconstpointer data)
+{
+    g_assert_cmpuint(pair->link->host->now, ==, 0);
+    arm(pair, (QrdmaFault) { QRDMA_FAULT_COMMAND, QRDMA_FAULT_DELAY });
+    g_assert_cmpint(card_command(pair->link->card, 0x7f, 0, NULL, 0, NULL, 0),
+                    ==, QRDMA_STATUS_BAD_OPCODE);
+}
+
 static void test_command_drop(Pair *pair, gconstpointer data)
 {
     struct qrdma_mkc mkc;
@@ -643,6 +652,7 @@ static void add_commands(void)
     add("counting", NULL, test_counting);
     add("for-ever", NULL, test_for_ever);
     add("command/delay", NULL, test_command_delay);
+    add("command/delay-zero", NULL, test_command_delay_zero);
     add("command/drop", NULL, test_command_drop);
     add("command/late", NULL, test_command_late);
     add("command/duplicate", NULL, test_command_duplicate);

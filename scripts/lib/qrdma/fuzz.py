@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from . import build_fuzz, fuzz_targets, paths
+from . import fuzz_targets, paths
 from .errors import Failure, tail
 from .fuzz_targets import Target
 from .trees import Trees
@@ -150,7 +151,7 @@ def _telling(line: str) -> str | None:
 
 
 def coverage(targets: list[Target], of: Trees) -> str:
-    """llvm-cov's report over the engine, of everything the corpora run."""
+    """A table of the engine's files: what of them all known inputs reach."""
     counted = [target for target in targets if target.coverage_program is not None]
     if not counted:
         raise Failure("none of these targets can count lines",
@@ -166,8 +167,54 @@ def coverage(targets: list[Target], of: Trees) -> str:
     merged = folder / "all.profdata"
     _tool(["llvm-profdata", "merge", "-o", str(merged), *map(str, folder.glob("*.profraw"))])
     objects = [word for program in programs[1:] for word in ("-object", program)]
-    return _tool(["llvm-cov", "report", programs[0], *objects, f"-instr-profile={merged}",
-                  "-ignore-filename-regex=engine/(tests|fuzz)/", "-show-functions=false"])
+    return coverage_table(json.loads(_tool([
+        "llvm-cov", "export", "-summary-only", programs[0], *objects,
+        f"-instr-profile={merged}"])))
+
+
+def coverage_table(exported: dict) -> str:
+    """From llvm-cov's JSON: the sources of the engine, least covered first."""
+    files = {Path(file["filename"]): file["summary"] for file in exported["data"][0]["files"]}
+    rows = [Row(path.name, *(Part(summary[kind]["covered"], summary[kind]["count"])
+                             for kind in ("lines", "regions", "branches")))
+            for path, summary in files.items()
+            if path.suffix == ".c" and path.parent.name == "engine"]
+    rows.sort(key=lambda row: (row.lines.share, row.name))
+    total = Row("all", *(Part(sum(part.covered for part in parts),
+                              sum(part.count for part in parts))
+                         for parts in zip(*((row.lines, row.regions, row.branches)
+                                            for row in rows))))
+    head = f"{'file':20}{'lines':>18}{'regions':>18}{'branches':>18}"
+    return "\n".join([head, *(row.text() for row in [*rows, total])]) + "\n"
+
+
+@dataclass(frozen=True)
+class Part:
+    """So many of so many."""
+
+    covered: int
+    count: int
+
+    @property
+    def share(self) -> float:
+        return self.covered / self.count if self.count else 1.0
+
+    def text(self) -> str:
+        return f"{100 * self.share:.1f} % of {self.count}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table of coverage."""
+
+    name: str
+    lines: Part
+    regions: Part
+    branches: Part
+
+    def text(self) -> str:
+        parts = "".join(f"{part.text():>18}" for part in (self.lines, self.regions, self.branches))
+        return f"{self.name:20}{parts}"
 
 
 def _count(target: Target, of: Trees, program: str, folder: Path) -> None:

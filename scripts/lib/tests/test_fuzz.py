@@ -166,6 +166,23 @@ class Coverage(WithTarget):
         with self.assertRaisesRegex(Failure, "none of these targets can count lines"):
             fuzz.coverage([self.target], self.trees)
 
+    def test_table(self) -> None:
+        def part(covered: int, count: int) -> dict[str, int]:
+            return {"covered": covered, "count": count}
+
+        def file(name: str, covered: int, branches: int) -> dict:
+            return {"filename": name,
+                    "summary": {"lines": part(covered, 8), "regions": part(covered, 8),
+                                "branches": part(0, branches)}}
+
+        table = fuzz.coverage_table({"data": [{"files": [
+            file("/x/engine/umr.c", 8, 0), file("/x/engine/cq.c", 2, 4),
+            file("/x/engine/fuzz/fuzz-wqe.c", 0, 4), file("/usr/include/glib.h", 0, 4)]}]})
+        self.assertEqual([line.split() for line in table.splitlines()[1:]], [
+            ["cq.c", "25.0", "%", "of", "8", "25.0", "%", "of", "8", "0.0", "%", "of", "4"],
+            ["umr.c", "100.0", "%", "of", "8", "100.0", "%", "of", "8", "100.0", "%", "of", "0"],
+            ["all", "62.5", "%", "of", "16", "62.5", "%", "of", "16", "0.0", "%", "of", "4"]])
+
 
 if __name__ == "__main__":
     unittest.main()

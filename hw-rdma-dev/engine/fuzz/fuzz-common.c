@@ -191,6 +191,17 @@ static void fuzz_set_timer(void *opaque, uint64_t deadline)
     current->plain.set_timer(opaque, deadline);
 }
 
+/* For people, with QRDMA_FUZZ_TRACE in the environment. */
+static void print_trace(void *opaque, const char *name, const char *text)
+{
+    fprintf(stderr, "%s: %s\n", name, text);
+}
+
+static void print_guest_error(void *opaque, const char *message)
+{
+    print_trace(opaque, "guest error", message);
+}
+
 static void watch_host(FuzzCard *fuzz)
 {
     current = fuzz;
@@ -201,6 +212,11 @@ static void watch_host(FuzzCard *fuzz)
     fuzz->host->ops.dma_unmap = fuzz_dma_unmap;
     fuzz->host->ops.raise_interrupt = fuzz_raise_interrupt;
     fuzz->host->ops.set_timer = fuzz_set_timer;
+    if (getenv("QRDMA_FUZZ_TRACE")) {
+        fuzz->host->ops.trace_enabled = true;
+        fuzz->host->ops.trace = print_trace;
+        fuzz->host->ops.guest_error = print_guest_error;
+    }
 }
 
 /* -------------------------------------------------------------------- life */

@@ -73,7 +73,7 @@ def build(targets: list[Target], of: Trees, *, coverage: bool = False) -> None:
 
 
 def reproduce(target: Target, of: Trees, file: Path) -> int:
-    run = fuzz.replay(target, of, [file], "reproduce")
+    run = fuzz.replay(target, of, [file], "reproduce", fuzz.TRACE)
     print(run.log.read_text(errors="replace"), end="")
     print(f"{file}: {'nothing wrong' if run.passed else f'fails with status {run.status}'}")
     return 0 if run.passed else 1

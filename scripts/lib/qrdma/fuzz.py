@@ -13,13 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from . import fuzz_targets, paths
+from . import fuzz_seeds, fuzz_targets, paths
 from .errors import Failure, tail
 from .fuzz_targets import Target
 from .trees import Trees
 
 STATISTIC = re.compile(r"^stat::(\w+):\s+(\d+)$", re.MULTILINE)
 COVERED = re.compile(r"^#\d+\s+DONE\s+cov: (\d+) ft: (\d+) corp: (\d+)/", re.MULTILINE)
+# Has the engine's targets print what the card does.
+TRACE = {"QRDMA_FUZZ_TRACE": "1"}
 # What libFuzzer calls the files in which it leaves inputs that fail.
 ARTIFACTS = ("crash-*", "leak-*", "timeout-*", "oom-*")
 MEMORY_LIMIT_MB = 2048
@@ -63,12 +65,14 @@ def regression_files(target: Target) -> list[Path]:
     return sorted(path for path in target.regressions.iterdir() if path.is_file())
 
 
-def replay(target: Target, of: Trees, files: list[Path], what: str) -> Run:
+def replay(target: Target, of: Trees, files: list[Path], what: str,
+           environment: dict[str, str] | None = None) -> Run:
     """Runs the target once for each of the files, and ends with the first that fails."""
     log = log_file(target, what)
     with log.open("w") as output:
         for file in files:
-            status = _run(target, of, [*_limits(target), str(file)], output)
+            status = _run(target, of, [*_limits(target), str(file)], output,
+                          environment=environment)
             if status != 0:
                 return Run(status, log, [file])
     return Run(0, log, executions=len(files), inputs=len(files))
@@ -105,7 +109,8 @@ def _artifacts(target: Target) -> list[Path]:
 
 
 def _seed_folders(target: Target) -> list[str]:
-    return [str(folder) for folder in (target.seeds, target.regressions) if folder.is_dir()]
+    fuzz_seeds.make(target.seeds, target.made_seeds)
+    return [str(folder) for folder in (target.made_seeds, target.regressions) if folder.is_dir()]
 
 
 def _limits(target: Target) -> list[str]:

@@ -47,6 +47,11 @@ class Target:
         return FUZZ / "seeds" / self.name
 
     @property
+    def made_seeds(self) -> Path:
+        """Where what the descriptions of seeds mean is put."""
+        return paths.cache() / "fuzz" / self.name / "seeds"
+
+    @property
     def regressions(self) -> Path:
         return FUZZ / "regressions" / self.name
 

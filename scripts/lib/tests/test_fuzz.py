@@ -12,7 +12,8 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from qrdma import command_fuzz, command_fuzz_test, command_test, fuzz, fuzz_targets, stages, trees
+from qrdma import (command_fuzz, command_fuzz_test, command_test, fuzz, fuzz_seeds, fuzz_targets,
+                   stages, trees)
 from qrdma.errors import Failure
 from qrdma.fuzz_targets import TARGETS, Target
 
@@ -159,6 +160,25 @@ class Runs(WithTarget):
                 self.assertEqual(command_fuzz_test.main(["shell"]), status)
             self.assertRegex(output.getvalue(), points)
             self.assertTrue(output.getvalue().startswith("1..2\n"))
+
+
+class Seeds(unittest.TestCase):
+    def test_numbers(self) -> None:
+        self.assertEqual(fuzz_seeds.assemble("1 0xff # 7\n# x\n u16:0x102 u32:3\nu64:4 u8:5"),
+                         bytes([1, 255, 2, 1, 3, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 5]))
+
+    def test_errors_name_the_line(self) -> None:
+        for word in ("256", "-1", "x", "u16:65536", "u24:1", "u16:", ":1"):
+            with self.subTest(word), self.assertRaisesRegex(Failure, "a.seed, line 2: .*: "):
+                fuzz_seeds.assemble(f"1\n{word}\n", "a.seed")
+
+    def test_those_of_all_targets_can_be_made(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for target in TARGETS.values():
+                with self.subTest(target.name):
+                    fuzz_seeds.make(target.seeds, Path(folder) / target.name)
+            fuzz_seeds.make(Path("/nonexistent"), Path(folder))
+            self.assertEqual(list(Path(folder).iterdir()), [])
 
 
 class Coverage(WithTarget):

@@ -16,12 +16,20 @@
 /* Accesses that have begun, and end later. */
 #define MAX_HELD 4u
 
+typedef struct Held {
+    QrdmaAccessRequest request;
+    QrdmaAccess access;
+} Held;
+
 typedef struct Accesses {
-    QrdmaAccess held[MAX_HELD];
+    Held held[MAX_HELD];
     unsigned count;
 } Accesses;
 
-/* Pages of the arena in turn, with rights in turn; some are anything. */
+/*
+ * Pages of the arena, none after its neighbour, with rights in turn; some are
+ * anything.
+ */
 static void fill(FuzzCard *fuzz, const QrdmaMkc *mkc)
 {
     FuzzInput *input = fuzz->input;
@@ -29,8 +37,9 @@ static void fill(FuzzCard *fuzz, const QrdmaMkc *mkc)
     uint8_t rights = fuzz_u8(input);
 
     for (uint64_t i = 0; i < mkc->capacity; i++) {
-        uint64_t place = ((first + i) << mkc->log_page_size) % FUZZ_ARENA_SIZE;
+        uint64_t place = (first + 5 * i) << mkc->log_page_size;
 
+        place %= FUZZ_ARENA_SIZE;
         region_set_pble(fuzz->card, mkc, i, (fuzz->arena + place) |
                         (rights >> 2 * (i % 4) & QRDMA_PBLE_PRESENT));
     }
@@ -76,15 +85,40 @@ static void create_region(FuzzCard *fuzz, unsigned number)
 
 /* ---------------------------------------------------------------- accesses */
 
+/* Its data moves at the last moment, as that of a packet does. */
 static void end_access(FuzzCard *fuzz, Accesses *accesses, unsigned which)
 {
-    if (which < accesses->count) {
-        qrdma_access_end(fuzz->engine, &accesses->held[which]);
-        accesses->held[which] = accesses->held[--accesses->count];
+    Held *held = &accesses->held[which];
+
+    if (which >= accesses->count) {
+        return;
+    }
+    if (held->access.mkey->watch) {
+        qrdma_audit_moving(fuzz->engine, &held->request, &held->access);
+    }
+    qrdma_access_end(fuzz->engine, &held->access);
+    *held = accesses->held[--accesses->count];
+}
+
+/* What is granted is the beginning of what was asked for, in one page. */
+static void check_granted(const QrdmaAccessRequest *request,
+                          const QrdmaAccess *access)
+{
+    const QrdmaMkc *mkc = &access->mkey->mkc;
+    uint64_t page_size = 1ull << mkc->log_page_size;
+    uint64_t in_page = request->address & (page_size - 1);
+
+    if (!access->length || access->length > request->length) {
+        fuzz_fail("an access is granted more or less than it asked for");
+    }
+    if (mkc->translation == QRDMA_TRANSLATION_BLOCK_TABLE &&
+        (access->length > page_size - in_page ||
+         (access->bus_address & (page_size - 1)) != in_page)) {
+        fuzz_fail("an access is not in one page");
     }
 }
 
-static void begin_access(FuzzCard *fuzz, Accesses *accesses)
+static QrdmaAccessRequest choose_access(FuzzCard *fuzz)
 {
     FuzzInput *input = fuzz->input;
     QrdmaAccessRequest request = {
@@ -95,25 +129,29 @@ static void begin_access(FuzzCard *fuzz, Accesses *accesses)
         .address = fuzz_region_address(fuzz),
         .length = fuzz_one_in(input, 8) ? fuzz_u64(input) : fuzz_u16(input),
     };
-    QrdmaAccess access = { 0 };
+
+    if (request.kind == QRDMA_REMOTE_ATOMIC) {
+        request.length = 8;
+    }
+    return request;
+}
+
+static void begin_access(FuzzCard *fuzz, Accesses *accesses)
+{
+    Held held = { .request = choose_access(fuzz) };
 
     if (accesses->count == MAX_HELD) {
         end_access(fuzz, accesses, 0);
     }
-    if (request.kind == QRDMA_REMOTE_ATOMIC) {
-        request.length = 8;
-    }
-    switch (qrdma_access_begin(fuzz->engine, &request, &access)) {
+    switch (qrdma_access_begin(fuzz->engine, &held.request, &held.access)) {
     case QRDMA_ACCESS_GRANTED:
-        if (!access.length || access.length > request.length) {
-            fuzz_fail("an access is granted more or less than it asked for");
-        }
-        accesses->held[accesses->count++] = access;
+        check_granted(&held.request, &held.access);
+        accesses->held[accesses->count++] = held;
         break;
     case QRDMA_ACCESS_FAULT:
         break;
     case QRDMA_ACCESS_REFUSED:
-        if (access.error == QRDMA_ACCESS_OK) {
+        if (held.access.error == QRDMA_ACCESS_OK) {
             fuzz_fail("an access is refused without a reason");
         }
     }

@@ -102,7 +102,7 @@ typedef struct FuzzCard {
     FuzzChange change;
     bool no_payload;            /* DMA to the arena fails */
     bool no_dma;                /* all of it fails */
-    bool whole_check;           /* the end is compared byte by byte */
+    uint8_t end;                /* how the input ends: see fuzz-common.c */
     bool quiet;                 /* the card must not do anything */
     uint64_t moved;             /* bytes, to bound the time of an input */
     QrdmaHostOps plain;         /* the fake host's own operations */
@@ -112,8 +112,9 @@ typedef struct FuzzCard {
 FuzzCard *fuzz_card_new(FuzzInput *input);
 
 /*
- * Let everything come to its end, then see that the card can be reset, is then
- * as a new one and does nothing any more, and free all of it. Aborts if not.
+ * Let everything come to its end, or not, as the input has it; then see that the
+ * card can be reset, is then as a new one and does nothing any more, and free
+ * all of it. Aborts if not.
  */
 void fuzz_card_finish(FuzzCard *fuzz);
 

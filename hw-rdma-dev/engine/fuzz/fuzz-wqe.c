@@ -18,11 +18,14 @@
 #define LEAF_PBLE 512u
 #define TABLE_PBLE 64u
 
-/* Pages of the arena, every third one absent where the key is on demand. */
+/*
+ * Pages of the arena, none after its neighbour; every third one absent where the
+ * key is on demand.
+ */
 static void fill(FuzzCard *fuzz, const QrdmaMkc *mkc)
 {
     for (unsigned i = 0; i < mkc->capacity; i++) {
-        uint64_t page = fuzz->arena + (uint64_t)i * LINK_PAGE;
+        uint64_t page = fuzz->arena + (uint64_t)(i * 5 % PAGES) * LINK_PAGE;
         bool absent = mkc->flags & QRDMA_MKEY_ON_DEMAND && i % 3 == 2;
 
         region_set_pble(fuzz->card, mkc, i,

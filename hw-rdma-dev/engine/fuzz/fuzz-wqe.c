@@ -19,8 +19,8 @@
 #define TABLE_PBLE 64u
 
 /*
- * Pages of the arena, none after its neighbour; every third one absent where the
- * key is on demand.
+ * Pages of the arena, none after its neighbour; every third one absent where
+ * the key is on demand.
  */
 static void fill(FuzzCard *fuzz, const QrdmaMkc *mkc)
 {

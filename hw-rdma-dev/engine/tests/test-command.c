@@ -417,8 +417,8 @@ static void test_fatal_state(void)
 }
 
 /*
- * The ring fails after something else has: one try a doorbell, no busy loop, and
- * the first reason stays.
+ * The ring fails after something else has: one try a doorbell, no busy loop,
+ * and the first reason stays.
  */
 static void ring_fails_in_fatal_state(bool reads, bool writes)
 {

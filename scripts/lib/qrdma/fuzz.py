@@ -19,11 +19,11 @@ from .fuzz_targets import Target
 from .trees import Trees
 
 STATISTIC = re.compile(r"^stat::(\w+):\s+(\d+)$", re.MULTILINE)
-COVERED = re.compile(r"^#\d+\s+DONE\s+cov: (\d+) ft: (\d+) corp: (\d+)/", re.MULTILINE)
+COVERED = re.compile(r"^#\d+\s+\w+\s+cov: (\d+) ft: (\d+) corp: (\d+)/", re.MULTILINE)
 # Has the engine's targets print what the card does.
 TRACE = {"QRDMA_FUZZ_TRACE": "1"}
-# What libFuzzer calls the files in which it leaves inputs that fail.
-ARTIFACTS = ("crash-*", "leak-*", "timeout-*", "oom-*")
+# Where libFuzzer says that it has left an input that fails.
+WRITTEN = re.compile(r"Test unit written to (\S+/(?:crash|leak|timeout|oom)-\w+)$", re.MULTILINE)
 MEMORY_LIMIT_MB = 2048
 TELLING = re.compile(r"ERROR: |SUMMARY: |runtime error: |^qrdma fuzz: |assertion failed")
 FRAME = re.compile(r"^\s+#\d+ 0x\S+ in (\S+) .*?([\w.-]+\.[ch]:\d+(?::\d+)?)$")
@@ -82,7 +82,6 @@ def campaign(target: Target, of: Trees, seconds: int) -> Run:
     """Lets libFuzzer look for inputs that fail, beginning with what is known."""
     for folder in (target.corpus, target.findings):
         folder.mkdir(parents=True, exist_ok=True)
-    before = set(_artifacts(target))
     log = log_file(target, "campaign")
     with log.open("w") as output:
         status = _run(target, of, [
@@ -92,20 +91,17 @@ def campaign(target: Target, of: Trees, seconds: int) -> Run:
             "-print_final_stats=1", f"-artifact_prefix={target.findings}/",
             *([f"-dict={target.dictionary}"] if target.dictionary.exists() else []),
             str(target.corpus), *_seed_folders(target)], output)
-    return _judge(status, log, [path for path in _artifacts(target) if path not in before])
+    return _judge(status, log)
 
 
-def _judge(status: int, log: Path, findings: list[Path]) -> Run:
+def _judge(status: int, log: Path) -> Run:
     text = log.read_text(errors="replace")
     numbers = {name: int(value) for name, value in STATISTIC.findall(text)}
     covered = COVERED.findall(text)
     edges, _, inputs = map(int, covered[-1]) if covered else (0, 0, 0)
+    findings = list(dict.fromkeys(map(Path, WRITTEN.findall(text))))
     return Run(status, log, findings, numbers.get("number_of_executed_units", 0),
                numbers.get("average_exec_per_sec", 0), edges, inputs)
-
-
-def _artifacts(target: Target) -> list[Path]:
-    return sorted(path for pattern in ARTIFACTS for path in target.findings.glob(pattern))
 
 
 def _seed_folders(target: Target) -> list[str]:

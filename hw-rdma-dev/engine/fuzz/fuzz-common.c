@@ -191,17 +191,6 @@ static void fuzz_set_timer(void *opaque, uint64_t deadline)
     current->plain.set_timer(opaque, deadline);
 }
 
-/* For people, with QRDMA_FUZZ_TRACE in the environment. */
-static void print_trace(void *opaque, const char *name, const char *text)
-{
-    fprintf(stderr, "%s: %s\n", name, text);
-}
-
-static void print_guest_error(void *opaque, const char *message)
-{
-    print_trace(opaque, "guest error", message);
-}
-
 static void watch_host(FuzzCard *fuzz)
 {
     current = fuzz;
@@ -212,22 +201,19 @@ static void watch_host(FuzzCard *fuzz)
     fuzz->host->ops.dma_unmap = fuzz_dma_unmap;
     fuzz->host->ops.raise_interrupt = fuzz_raise_interrupt;
     fuzz->host->ops.set_timer = fuzz_set_timer;
-    if (getenv("QRDMA_FUZZ_TRACE")) {
-        fuzz->host->ops.trace_enabled = true;
-        fuzz->host->ops.trace = print_trace;
-        fuzz->host->ops.guest_error = print_guest_error;
-    }
+    fuzz_trace(fuzz->host, fuzz->traced);
 }
 
 /* -------------------------------------------------------------------- life */
 
-static QrdmaConfig choose_config(FuzzInput *input)
+static QrdmaConfig choose_config(FuzzInput *input, bool *traced)
 {
     static const uint64_t latencies[] = { 0, 0, 1, 1000, 1000000 };
     static const uint64_t bandwidths[] = { 0, 0, 1000000000, 1 };
     QrdmaConfig config = card_default_config();
     uint8_t flags = fuzz_u8(input);
 
+    *traced = flags & 32;
     config.pble_cache = !(flags & 1);
     config.diagnostics = flags & 2;
     config.audit = !(flags & 4);
@@ -246,7 +232,7 @@ FuzzCard *fuzz_card_new(FuzzInput *input)
     FuzzCard *fuzz = g_new0(FuzzCard, 1);
 
     fuzz->input = input;
-    fuzz->config = choose_config(input);
+    fuzz->config = choose_config(input, &fuzz->traced);
     fuzz->mapping = fuzz_below(input, FUZZ_MAPPINGS);
     fuzz->end = fuzz_u8(input);
     fuzz->may_inject = fuzz->config.diagnostics;

@@ -90,6 +90,7 @@ typedef struct FuzzCard {
     uint64_t arena;             /* FUZZ_ARENA_SIZE bytes */
     uint64_t hmc;               /* memory of SD 0 */
     uint64_t inputs;            /* of commands, one for each in the ring */
+    bool traced;                /* trace events and timeline are checked */
     bool may_inject;            /* faults were, or could have been, armed */
 
     /*
@@ -122,6 +123,9 @@ bool fuzz_more(const FuzzCard *fuzz);
 
 /* Guest memory is about to be written by the input. */
 void fuzz_touch(FuzzCard *fuzz, uint64_t address, size_t length);
+
+/* Have what the engine tells checked, if it is wanted, and printed. */
+void fuzz_trace(FakeHost *host, bool wanted);
 
 /* Something that must never be has been. */
 void fuzz_fail(const char *what) G_GNUC_NORETURN;

@@ -103,7 +103,7 @@ typedef struct FuzzCard {
     FuzzChange change;
     bool no_payload;            /* DMA to the arena fails */
     bool no_dma;                /* all of it fails */
-    uint8_t end;                /* how the input ends: see fuzz-common.c */
+    uint8_t end;                /* how the input ends: see fuzz-end.c */
     bool quiet;                 /* the card must not do anything */
     uint64_t moved;             /* bytes, to bound the time of an input */
     QrdmaHostOps plain;         /* the fake host's own operations */
@@ -112,10 +112,12 @@ typedef struct FuzzCard {
 /* Configuration and way of mapping come from the input. */
 FuzzCard *fuzz_card_new(FuzzInput *input);
 
+void fuzz_card_free(FuzzCard *fuzz);
+
 /*
- * Let everything come to its end, or not, as the input has it; then see that the
- * card can be reset, is then as a new one and does nothing any more, and free
- * all of it. Aborts if not.
+ * fuzz-end.c: let everything come to its end, or not, as the input has it; then
+ * see that nothing was forgotten, that the card can be reset, is then as a new
+ * one and does nothing any more, and free all of it. Aborts if not.
  */
 void fuzz_card_finish(FuzzCard *fuzz);
 

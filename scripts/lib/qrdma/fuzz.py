@@ -110,7 +110,8 @@ def _seed_folders(target: Target) -> list[str]:
 
 
 def _limits(target: Target) -> list[str]:
-    return [f"-timeout={target.deadline}", f"-rss_limit_mb={MEMORY_LIMIT_MB}"]
+    return [f"-timeout={target.deadline}", f"-rss_limit_mb={MEMORY_LIMIT_MB}",
+            f"-malloc_limit_mb={target.largest_block}"]
 
 
 def _run(target: Target, of: Trees, arguments: list[str], output: IO[str],

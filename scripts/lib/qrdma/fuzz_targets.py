@@ -30,7 +30,8 @@ class Target:
     stage is its stage in stages.py, command what comes before libFuzzer's
     arguments. coverage_program is the same target built to count lines, if there
     is such a thing. max_length is the longest input in bytes, deadline the
-    seconds after which a single input counts as one that hangs.
+    seconds after which a single input counts as one that hangs, largest_block the
+    most memory in MiB that the program may want at once.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Target:
     coverage_program: Callable[[], Path] | None = None
     max_length: int = 4096
     deadline: int = 20
+    largest_block: int = 2048
 
     @property
     def seeds(self) -> Path:
@@ -74,7 +76,8 @@ def _engine(name: str, explanation: str) -> Target:
     return Target(name, explanation, "fuzz",
                   lambda _: [str(build_fuzz.program(name))],
                   environment=build_fuzz.ENVIRONMENT,
-                  coverage_program=lambda: build_fuzz.coverage_program(name))
+                  coverage_program=lambda: build_fuzz.coverage_program(name),
+                  largest_block=64)
 
 
 TARGETS = {target.name: target for target in (

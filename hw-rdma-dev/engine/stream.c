@@ -9,13 +9,19 @@
 #include "byteorder.h"
 #include "stream.h"
 
+/* What has been entered; put into words only where something is wrong. */
+typedef struct Level {
+    const char *name;
+    bool is_item;
+    uint64_t index;
+} Level;
+
 struct QrdmaStream {
     GByteArray *saved;          /* NULL: loading */
     const uint8_t *bytes;
     size_t length;
     size_t offset;
-    GString *path;              /* of what has been entered */
-    GArray *depths;             /* gsize: lengths of the path to go back to */
+    GArray *levels;             /* Level, outermost first */
     char *error;
 };
 
@@ -23,8 +29,7 @@ static QrdmaStream *stream_new(void)
 {
     QrdmaStream *stream = g_new0(QrdmaStream, 1);
 
-    stream->path = g_string_new(NULL);
-    stream->depths = g_array_new(false, false, sizeof(gsize));
+    stream->levels = g_array_new(false, false, sizeof(Level));
     return stream;
 }
 
@@ -53,8 +58,7 @@ void qrdma_stream_free(QrdmaStream *stream)
     if (stream->saved) {
         g_byte_array_unref(stream->saved);
     }
-    g_string_free(stream->path, true);
-    g_array_unref(stream->depths);
+    g_array_unref(stream->levels);
     g_free(stream->error);
     g_free(stream);
 }
@@ -87,10 +91,20 @@ size_t qrdma_stream_left(const QrdmaStream *stream)
 /* "qp[17].send" and "producer" to "qp[17].send.producer". */
 static char *full_name(const QrdmaStream *stream, const char *name)
 {
-    if (!name || !stream->path->len) {
-        return g_strdup(name ? name : stream->path->str);
+    GString *words = g_string_new(NULL);
+
+    for (guint i = 0; i < stream->levels->len; i++) {
+        const Level *level = &g_array_index(stream->levels, Level, i);
+
+        g_string_append_printf(words, "%s%s", i ? "." : "", level->name);
+        if (level->is_item) {
+            g_string_append_printf(words, "[%" PRIu64 "]", level->index);
+        }
     }
-    return g_strdup_printf("%s.%s", stream->path->str, name);
+    if (name) {
+        g_string_append_printf(words, "%s%s", words->len ? "." : "", name);
+    }
+    return g_string_free(words, false);
 }
 
 void qrdma_stream_fail(QrdmaStream *stream, const char *name,
@@ -109,35 +123,24 @@ void qrdma_stream_fail(QrdmaStream *stream, const char *name,
     stream->error = g_strdup_printf("%s: %s", what, why);
 }
 
-static void enter(QrdmaStream *stream)
-{
-    gsize depth = stream->path->len;
-
-    g_array_append_val(stream->depths, depth);
-    if (depth) {
-        g_string_append_c(stream->path, '.');
-    }
-}
-
 void qrdma_stream_enter(QrdmaStream *stream, const char *name)
 {
-    enter(stream);
-    g_string_append(stream->path, name);
+    Level level = { .name = name };
+
+    g_array_append_val(stream->levels, level);
 }
 
 void qrdma_stream_enter_item(QrdmaStream *stream, const char *name,
                              uint64_t index)
 {
-    enter(stream);
-    g_string_append_printf(stream->path, "%s[%" PRIu64 "]", name, index);
+    Level level = { .name = name, .is_item = true, .index = index };
+
+    g_array_append_val(stream->levels, level);
 }
 
 void qrdma_stream_leave(QrdmaStream *stream)
 {
-    guint last = stream->depths->len - 1;
-
-    g_string_truncate(stream->path, g_array_index(stream->depths, gsize, last));
-    g_array_set_size(stream->depths, last);
+    g_array_set_size(stream->levels, stream->levels->len - 1);
 }
 
 /* False, when loading: nothing was stored. */

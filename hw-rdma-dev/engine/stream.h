@@ -59,7 +59,10 @@ void qrdma_stream_fail(QrdmaStream *stream, const char *name,
      (condition) ? qrdma_stream_is_good(stream) :                       \
      (qrdma_stream_fail(stream, name, __VA_ARGS__), false))
 
-/* Names of what follows begin with "name." or "name[index].". Nests. */
+/*
+ * Names of what follows begin with "name." or "name[index].". Nests. The string
+ * has to stay until it is left.
+ */
 void qrdma_stream_enter(QrdmaStream *stream, const char *name);
 void qrdma_stream_enter_item(QrdmaStream *stream, const char *name,
                              uint64_t index);

@@ -88,6 +88,62 @@ void *card_pointer(TestCard *card, uint64_t address, uint64_t size)
     return fake_host_pointer(card->host, address, size);
 }
 
+void card_save(TestCard *card, QrdmaSaved saved[QRDMA_PARTS])
+{
+    char *error = NULL;
+
+    for (unsigned part = 0; part < QRDMA_PARTS; part++) {
+        saved[part] = (QrdmaSaved) { 0 };
+        if (qrdma_engine_has_part(card->engine, part)) {
+            g_assert_true(qrdma_engine_save(card->engine, part, &saved[part],
+                                            &error));
+        }
+    }
+}
+
+void card_free_saved(QrdmaSaved saved[QRDMA_PARTS])
+{
+    for (unsigned part = 0; part < QRDMA_PARTS; part++) {
+        g_clear_pointer(&saved[part].bytes, g_free);
+    }
+}
+
+static void assert_saves(TestCard *card, const QrdmaSaved saved[QRDMA_PARTS])
+{
+    QrdmaSaved again[QRDMA_PARTS];
+
+    card_save(card, again);
+    for (unsigned part = 0; part < QRDMA_PARTS; part++) {
+        g_assert_cmpmem(saved[part].bytes, saved[part].length,
+                        again[part].bytes, again[part].length);
+    }
+    card_free_saved(again);
+}
+
+void card_migrate(TestCard *card)
+{
+    QrdmaConfig config = card->engine->config;
+    QrdmaSaved saved[QRDMA_PARTS];
+    unsigned reads, writes;
+    char *error = NULL;
+
+    card_save(card, saved);
+    assert_saves(card, saved);
+    reads = card->host->reads;
+    writes = card->host->writes;
+    qrdma_engine_free(card->engine);
+    card->engine = qrdma_engine_new(&card->host->ops, card->host, &config);
+    card->host->engine = card->engine;
+    if (!qrdma_engine_load(card->engine, saved, &error)) {
+        g_error("%s", error);
+    }
+    g_assert_cmpuint(card->host->reads, ==, reads);
+    g_assert_cmpuint(card->host->writes, ==, writes);
+    assert_saves(card, saved);
+    card_free_saved(saved);
+    fake_host_tick(card->host, 0);
+}
+
 uint64_t card_post_command(TestCard *card, const struct qrdma_command *command)
 {
     uint32_t slot = card->command_producer++ & (card->command_size - 1);

@@ -45,6 +45,17 @@ uint64_t card_alloc(TestCard *card, uint64_t size, uint64_t alignment);
 void *card_pointer(TestCard *card, uint64_t address, uint64_t size);
 
 /*
+ * Save the card's state, have it go, and go on with another that has loaded the
+ * state: card->engine is that one. Saving must not depend on what was before:
+ * the same state is saved twice, and once more by the new card.
+ */
+void card_migrate(TestCard *card);
+
+/* All parts, as they are saved; card_free_saved() frees them. */
+void card_save(TestCard *card, QrdmaSaved saved[QRDMA_PARTS]);
+void card_free_saved(QrdmaSaved saved[QRDMA_PARTS]);
+
+/*
  * Put a command into the ring and ring, without running. Returns the bus
  * address of the entry.
  */

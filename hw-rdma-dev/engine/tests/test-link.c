@@ -255,6 +255,12 @@ void link_add_umr(TestLink *link)
     }
 }
 
+void link_migrate(TestLink *link)
+{
+    card_migrate(link->card);
+    link->engine = link->card->engine;
+}
+
 void link_free(TestLink *link)
 {
     card_free(link->card);

@@ -69,6 +69,9 @@ TestLink *link_new(const QrdmaConfig *config);
 TestLink *link_new_unconnected(const QrdmaConfig *config);
 void link_free(TestLink *link);
 
+/* card_migrate() */
+void link_migrate(TestLink *link);
+
 /* With a UMR queue in RTS besides. */
 void link_add_umr(TestLink *link);
 

@@ -449,6 +449,9 @@ static void clean_up(Pair *pair)
     card_must(link->card, QRDMA_CMD_REMOVE_SD, 0, NULL, 0);
 }
 
+/* Steps from one migration to the next; 0: none. */
+static unsigned migration_interval;
+
 static void round_with(const QrdmaConfig *config)
 {
     Pair storage, *pair = &storage;
@@ -458,6 +461,9 @@ static void round_with(const QrdmaConfig *config)
     ring_memory = card_alloc(pair->link->card, RING_MEMORY, LINK_PAGE);
     for (unsigned i = 0; i < STEPS; i++) {
         step(pair);
+        if (migration_interval && one_in(migration_interval)) {
+            link_migrate(pair->link);
+        }
     }
     clean_up(pair);
     pair_tear_down(pair, NULL);
@@ -475,11 +481,23 @@ static void test_random(gconstpointer data)
     }
 }
 
+/* The same with a card that is replaced by what loads its state. */
+static void test_migrating(gconstpointer data)
+{
+    migration_interval = 20;
+    test_random(data);
+    migration_interval = 0;
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_data_func("/random/fast", GUINT_TO_POINTER(0), test_random);
     g_test_add_data_func("/random/slow", GUINT_TO_POINTER(PAIR_LATENCY),
                          test_random);
+    g_test_add_data_func("/random/migrating/fast", GUINT_TO_POINTER(0),
+                         test_migrating);
+    g_test_add_data_func("/random/migrating/slow",
+                         GUINT_TO_POINTER(PAIR_LATENCY), test_migrating);
     return g_test_run();
 }

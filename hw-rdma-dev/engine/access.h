@@ -51,6 +51,7 @@ typedef struct QrdmaAccess {
     /* The audit's, of a watched mkey. */
     bool found;                 /* something was wrong with it */
     uint64_t begun;             /* virtual time, nanoseconds */
+    uint64_t watch;             /* number of the watch that saw it begin */
 } QrdmaAccess;
 
 /*

@@ -28,6 +28,7 @@ struct QrdmaAudit {
     uint32_t index;             /* the mkey that is watched; 0: all */
     uint64_t entries;           /* of all watches */
     uint64_t notes;             /* of all windows */
+    uint64_t last_watch;        /* number of the last that was begun */
     QrdmaAuditTotals totals;
     GPtrArray *findings;        /* QrdmaFinding */
     uint32_t selected;          /* by the register window */
@@ -74,6 +75,7 @@ typedef struct AuditWindow {
 } AuditWindow;
 
 struct QrdmaAuditWatch {
+    uint64_t number;            /* from 1 on: none has it twice */
     uint32_t key;               /* index and the present variant */
     QrdmaAuditMap now;
     /* What the driver asked for, while that is not `now`; else NULL. */

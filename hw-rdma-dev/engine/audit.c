@@ -46,6 +46,7 @@ static void start_watch(QrdmaEngine *engine, QrdmaMkey *mkey)
     }
     audit->entries += entries;
     watch = g_new0(QrdmaAuditWatch, 1);
+    watch->number = ++audit->last_watch;
     watch->key = mkey->index << 8 | mkey->mkc.variant;
     qrdma_audit_map_read(engine, mkey, &watch->now);
     mkey->watch = watch;
@@ -664,6 +665,7 @@ QrdmaAccessResult qrdma_audit_granted(QrdmaEngine *engine,
         return QRDMA_ACCESS_GRANTED;
     }
     access->begun = audit_now(engine);
+    access->watch = watch->number;
     if (!is_at(&watch->now, request, access)) {
         access->found = true;
         if (!engine->audit->totals.stray_accesses++) {
@@ -716,7 +718,11 @@ void qrdma_audit_moving(QrdmaEngine *engine, const QrdmaAccessRequest *request,
 {
     QrdmaAuditWatch *watch = access->mkey->watch;
 
-    if (!access->found && !watch->window &&
+    /*
+     * What began before the watch did may be of a map that was changed since,
+     * by a UMR that still waits for it.
+     */
+    if (!access->found && access->watch == watch->number && !watch->window &&
         !is_at(audit_wished(watch), request, access)) {
         misplaced(engine, watch, request, access);
     }

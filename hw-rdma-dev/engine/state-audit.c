@@ -236,6 +236,7 @@ static void state_watch(QrdmaStream *stream, QrdmaEngine *engine,
 {
     QrdmaAuditWatch *watch = mkey->watch;
 
+    qrdma_stream_u64(stream, "number", &watch->number, 1, UINT64_MAX);
     qrdma_stream_u32(stream, "key", &watch->key, 0, UINT32_MAX);
     state_map(stream, "now", &watch->now);
     if (qrdma_stream_is_loading(stream)) {
@@ -311,6 +312,7 @@ void qrdma_state_audit(QrdmaStream *stream, QrdmaEngine *engine)
     qrdma_stream_section(stream, "audt", 1);
     qrdma_stream_enter(stream, "audit");
     qrdma_stream_u32(stream, "index", &audit->index, 0, QRDMA_MAX_MKEYS - 1);
+    qrdma_stream_u64(stream, "last_watch", &audit->last_watch, 0, UINT64_MAX);
     qrdma_stream_u32(stream, "selected", &audit->selected, 0, UINT32_MAX);
     qrdma_stream_words(stream, "totals", (uint64_t *)&audit->totals,
                        sizeof(audit->totals) / sizeof(uint64_t));

@@ -230,6 +230,7 @@ static void state_side(QrdmaStream *stream, QrdmaEngine *engine,
     qrdma_stream_u32(stream, "epoch", &epoch, 0, 1);
     qrdma_stream_bool(stream, "found", &access->found);
     qrdma_stream_u64(stream, "begun", &access->begun, 0, UINT64_MAX);
+    qrdma_stream_u64(stream, "watch", &access->watch, 0, UINT64_MAX);
     if (qrdma_stream_is_loading(stream)) {
         access->mkey = qrdma_mkey_find(engine,
                                        QRDMA_MKEY_INDEX(side->request.key));

@@ -318,6 +318,44 @@ static void test_watch(void)
     card_free(fixture.card);
 }
 
+/*
+ * Watched anew while a revocation waits for an access: that access is none
+ * through a revoked key, for the revocation has not completed.
+ */
+static void test_watch_within_fence(void)
+{
+    Fixture fixture = fixture_new(RW);
+    QrdmaEngine *engine = fixture.card->engine;
+    TestUmr revoke = {
+        .key = KEY, .mask = QRDMA_UMR_MASK_FREE, .mkc = fixture.mkc,
+    };
+    QrdmaAccessRequest request = {
+        .key = KEY, .pd = REGION_PD, .qpn = REGION_QPN,
+        .kind = QRDMA_LOCAL_WRITE, .address = START, .length = 8,
+    };
+    uint8_t wqe[QRDMA_UMR_WQE_SIZE];
+    enum qrdma_status status;
+    QrdmaAccess access;
+    QrdmaUmr *umr;
+
+    g_assert_cmpint(qrdma_access_begin(engine, &request, &access), ==,
+                    QRDMA_ACCESS_GRANTED);
+    revoke.mkc.flags |= QRDMA_MKEY_FREE;
+    region_umr_wqe(fixture.card, &revoke, wqe);
+    umr = qrdma_umr_new(engine, REGION_UMR_QPN, wqe);
+    g_assert_cmpint(qrdma_umr_step(engine, umr, QRDMA_UMR_SLICE, &status), ==,
+                    QRDMA_UMR_WAIT);
+    g_assert_true(qrdma_engine_audit_watch(engine, INDEX));
+    qrdma_audit_moving(engine, &request, &access);
+    qrdma_access_end(engine, &access);
+    g_assert_cmpint(qrdma_umr_step(engine, umr, QRDMA_UMR_SLICE, &status), ==,
+                    QRDMA_UMR_DONE);
+    qrdma_umr_free(engine, umr);
+    g_assert_cmpuint(totals(&fixture).revoked_accesses, ==, 0);
+    g_assert_null(finding(&fixture, 0));
+    card_free(fixture.card);
+}
+
 /* A window that is open when the key goes, or the card is reset. */
 static void test_ends(gconstpointer data)
 {
@@ -379,6 +417,7 @@ int main(int argc, char **argv)
     g_test_add_func("/audit/torn-access", test_torn_access);
     g_test_add_func("/audit/registers", test_registers);
     g_test_add_func("/audit/watch", test_watch);
+    g_test_add_func("/audit/watch-within-fence", test_watch_within_fence);
     g_test_add_data_func("/audit/ends/destroy", "destroy", test_ends);
     g_test_add_data_func("/audit/ends/reset", NULL, test_ends);
     g_test_add_func("/audit/too-large", test_too_large);

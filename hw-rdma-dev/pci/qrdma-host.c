@@ -7,6 +7,7 @@
 #include "qemu/log.h"
 #include "qemu/main-loop.h"
 #include "hw/pci/msix.h"
+#include "system/runstate.h"
 #include "hw/rdma-dev/pci/qrdma.h"
 #include "hw/rdma-dev/trace.h"
 
@@ -169,16 +170,35 @@ static void qrdma_timeline(void *opaque, const QrdmaTimelineRecord *record)
     qrdma_timeline_write(s->timeline, record);
 }
 
+/*
+ * While the virtual machine is stopped nothing may move: memory may have been
+ * sent to where the card goes on. What is to be done waits in the engine.
+ */
 static void qrdma_work(void *opaque)
 {
     QrdmaState *s = opaque;
 
+    if (!runstate_is_running()) {
+        s->work_waits = true;
+        return;
+    }
     qrdma_host_update_trace(s);
     if (s->timer_due) {
         s->timer_due = false;
         qrdma_engine_timer(s->engine);
     }
     qrdma_engine_run(s->engine);
+}
+
+/* Goes on with what came while nothing was to move, or was loaded. */
+static void qrdma_run_state_changed(void *opaque, bool running, RunState state)
+{
+    QrdmaState *s = opaque;
+
+    if (running && s->work_waits) {
+        s->work_waits = false;
+        qrdma_schedule(s);
+    }
 }
 
 /* Timers run unguarded: what a guarded bottom half does, aio_bh_call(). */
@@ -236,6 +256,8 @@ void qrdma_host_init(QrdmaState *s)
                                   &DEVICE(s)->mem_reentrancy_guard);
     s->work_timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, qrdma_guarded_work, s);
     s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, qrdma_timer_expired, s);
+    s->run_state = qdev_add_vm_change_state_handler(DEVICE(s),
+                                                    qrdma_run_state_changed, s);
 }
 
 void qrdma_host_reset(QrdmaState *s)
@@ -243,11 +265,13 @@ void qrdma_host_reset(QrdmaState *s)
     timer_del(s->timer);
     timer_del(s->work_timer);
     s->timer_due = false;
+    s->work_waits = false;
     qemu_bh_cancel(s->work);
 }
 
 void qrdma_host_cleanup(QrdmaState *s)
 {
+    qemu_del_vm_change_state_handler(s->run_state);
     timer_free(s->timer);
     timer_free(s->work_timer);
     qemu_bh_delete(s->work);

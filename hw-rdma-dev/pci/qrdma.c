@@ -15,7 +15,6 @@
 #include "hw/pci/pcie.h"
 #include "hw/qdev-properties.h"
 #include "hw/qdev-properties-system.h"
-#include "migration/vmstate.h"
 #include "net/eth.h"
 #include "hw/rdma-dev/pci/qrdma.h"
 #include "hw/rdma-dev/trace.h"
@@ -257,6 +256,7 @@ static void qrdma_exit(PCIDevice *pci)
     qrdma_engine_free(s->engine);
     s->engine = NULL;
     qrdma_host_cleanup(s);
+    qrdma_migration_free(s);
     qrdma_close_timeline(s);
     msix_uninit(pci, &s->msix, &s->msix);
     pcie_cap_exit(pci);
@@ -283,12 +283,6 @@ static void qrdma_realize(PCIDevice *pci, Error **errp)
         qrdma_exit(pci);
     }
 }
-
-/* The engine has no means yet to give its state away: refuse, and say so. */
-static const VMStateDescription qrdma_vmstate = {
-    .name = TYPE_QRDMA,
-    .unmigratable = 1,
-};
 
 static const Property qrdma_properties[] = {
     DEFINE_PROP_MACADDR("mac", QrdmaState, mac),

@@ -10,6 +10,7 @@
 #define HW_RDMA_DEV_QRDMA_H
 
 #include "hw/pci/pci_device.h"
+#include "migration/vmstate.h"
 #include "net/net.h"
 #include "qemu/timer.h"
 #include "qom/object.h"
@@ -18,6 +19,12 @@
 
 #define TYPE_QRDMA "qrdma"
 OBJECT_DECLARE_SIMPLE_TYPE(QrdmaState, QRDMA)
+
+/* A part of the engine's state on its way through a migration. */
+typedef struct QrdmaSavedPart {
+    uint8_t *bytes;
+    uint32_t length;
+} QrdmaSavedPart;
 
 struct QrdmaState {
     PCIDevice parent_obj;
@@ -41,6 +48,10 @@ struct QrdmaState {
     QEMUTimer *work_timer;
     QEMUTimer *timer;
     bool timer_due;
+    bool work_waits;                    /* until the machine runs again */
+    VMChangeStateEntry *run_state;
+
+    QrdmaSavedPart parts[QRDMA_PARTS];  /* while saving or loading */
 
     QrdmaTimelineFile *timeline;        /* NULL: none */
 
@@ -73,6 +84,11 @@ void qrdma_host_reset(QrdmaState *s);
 
 /* Let the engine know whether its trace events are wanted at this moment. */
 void qrdma_host_update_trace(QrdmaState *s);
+
+extern const VMStateDescription qrdma_vmstate;  /* qrdma-migration.c */
+
+/* What a migration that was given up has left. */
+void qrdma_migration_free(QrdmaState *s);
 
 /* The property "faults"; "audit-report", "audit-watch" and "audit-clear". */
 void qrdma_faults_add_property(ObjectClass *class);

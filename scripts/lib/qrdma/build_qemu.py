@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import fetch, overlay, paths, stamps, tools
@@ -36,8 +37,32 @@ CONFIGURE = [
 ]
 
 
-def binary(trees: Trees) -> Path:
-    return trees.qemu_build() / "build/qemu-system-x86_64"
+
+@dataclass(frozen=True)
+class Flavour:
+    """A way to build it, in a folder of its own."""
+
+    name: str
+    configure: list[str] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
+    programs: tuple[str, ...] = ("qemu-system-x86_64",)
+
+
+PLAIN = Flavour("qemu")
+# One build serves the qtests under the sanitizers and QEMU's own fuzzer.
+SANITIZE = Flavour(
+    "qemu-sanitize",
+    ["--enable-fuzzing", "--enable-asan", "--enable-ubsan",
+     # QEMU's own code is not without warnings of clang. Ours is built with -Werror by the other.
+     "--disable-werror",
+     # Reports of misbehaviour end the process: a test that causes one fails.
+     "--extra-cflags=-fno-sanitize-recover=undefined -fno-omit-frame-pointer"],
+    {"CC": "clang", "CXX": "clang++"},
+    ("qemu-system-x86_64", "qemu-fuzz-x86_64"))
+
+
+def binary(trees: Trees, flavour: Flavour = PLAIN) -> Path:
+    return trees.qemu_build(flavour.name) / "build/qemu-system-x86_64"
 
 
 def source(trees: Trees) -> Path:
@@ -48,42 +73,48 @@ def source(trees: Trees) -> Path:
     return folder
 
 
-def stage_key(trees: Trees) -> str | None:
+def configure_options(flavour: Flavour) -> list[str]:
+    return [*CONFIGURE, *flavour.configure]
+
+
+def stage_key(trees: Trees, flavour: Flavour = PLAIN) -> str | None:
     """What the build depends on; None for an own tree, which may change any time."""
     if trees.qemu is not None:
         return None
-    return stamps.key("qemu 2", str(source(trees)), *CONFIGURE, files=[paths.CARD, paths.QTESTS])
+    return stamps.key("qemu 2", str(source(trees)), *configure_options(flavour),
+                      files=[paths.CARD, paths.QTESTS])
 
 
-def build(trees: Trees) -> None:
+def build(trees: Trees, flavour: Flavour = PLAIN) -> None:
     check_qemu(source(trees))
-    folder = trees.qemu_build()
-    with Step("qemu", f"QEMU with the card, in {folder}") as step:
-        copy_sources(trees)
-        configured = stamps.key("qemu-configure", *CONFIGURE)
+    folder = trees.qemu_build(flavour.name)
+    with Step(flavour.name, f"QEMU with the card, in {folder}") as step:
+        copy_sources(trees, folder)
+        configured = stamps.key("qemu-configure", *configure_options(flavour))
         if not stamps.is_current(folder.name + "-configure", configured) \
                 or not (folder / "build/build.ninja").exists():
-            configure(folder, step)
+            configure(folder, flavour, step)
             stamps.record(folder.name + "-configure", configured)
         link_firmware(folder / "build")
         ninja = ["ninja", "-C", folder / "build"]
         step.run([*ninja, "build.ninja"])
-        step.run([*ninja, "qemu-system-x86_64", *qtests(trees)])
+        step.run([*ninja, *flavour.programs, *qtests(trees, flavour)])
 
 
-def copy_sources(trees: Trees) -> None:
+def copy_sources(trees: Trees, folder: Path) -> None:
     """Brings the work copy up to date: QEMU's own files, the hooks, our folders."""
-    target = trees.qemu_build() / "source"
+    target = folder / "source"
     overlay.mirror(source(trees), target, edits=HOOKS, keep=(CARD_FOLDER, QTEST_FOLDER),
                    skip=("build",))
     overlay.mirror(paths.CARD, target / CARD_FOLDER)
     overlay.mirror(paths.QTESTS, target / QTEST_FOLDER)
 
 
-def configure(folder: Path, step: Step) -> None:
+def configure(folder: Path, flavour: Flavour, step: Step) -> None:
     (folder / "build").mkdir(parents=True, exist_ok=True)
-    step.run([folder / "source/configure", f"--python={tools.python()}", *CONFIGURE],
-             directory=folder / "build")
+    step.run([folder / "source/configure", f"--python={tools.python()}",
+              *configure_options(flavour)],
+             directory=folder / "build", environment=flavour.environment)
 
 
 def link_firmware(build_folder: Path) -> None:
@@ -95,9 +126,9 @@ def link_firmware(build_folder: Path) -> None:
             link.symlink_to(firmware)
 
 
-def qtests(trees: Trees) -> list[str]:
+def qtests(trees: Trees, flavour: Flavour = PLAIN) -> list[str]:
     """The qtest executables that our folder defines, relative to the build folder."""
-    folder = trees.qemu_build()
+    folder = trees.qemu_build(flavour.name)
     result = subprocess.run(
         [folder / "build/pyvenv/bin/meson", "introspect", "--targets", folder / "build"],
         capture_output=True, text=True, check=False)

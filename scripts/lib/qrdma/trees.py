@@ -21,9 +21,9 @@ class Trees:
     qemu: Path | None = None
     kernel: Path | None = None
 
-    def qemu_build(self) -> Path:
+    def qemu_build(self, name: str = "qemu") -> Path:
         """The folder with the work copy (source) and the build (build)."""
-        return paths.build() / _folder("qemu", self.qemu)
+        return paths.build() / _folder(name, self.qemu)
 
     def kernel_build(self) -> Path:
         """The kernel's build folder (make's O=)."""

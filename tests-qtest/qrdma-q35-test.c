@@ -1,6 +1,6 @@
 /*
  * qrdma on q35: what the qgraph machine has no place for. Root ports, hot
- * unplug, power management, the IOMMU, properties, migration.
+ * unplug, power management, the IOMMU, properties.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -291,22 +291,6 @@ static void test_bad_properties(void)
     qtest_quit(qts);
 }
 
-/* --------------------------------------------------------------- migration */
-
-/* A machine with the card in it says that it cannot be migrated, and why. */
-static void test_migration_refused(void)
-{
-    QTestState *qts = qtest_init("-machine q35 -nodefaults -device qrdma");
-    QDict *response = qtest_qmp(qts, "{ 'execute': 'migrate', 'arguments': "
-                                "{ 'uri': 'exec:cat > /dev/null' } }");
-    QDict *error = qdict_get_qdict(response, "error");
-
-    g_assert_nonnull(error);
-    g_assert_nonnull(strstr(qdict_get_str(error, "desc"), "qrdma"));
-    qobject_unref(response);
-    qtest_quit(qts);
-}
-
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -319,6 +303,5 @@ int main(int argc, char **argv)
     qtest_add_func("qrdma-q35/iommu-blocks", test_iommu_blocks);
     qtest_add_func("qrdma-q35/iommu-maps", test_iommu_maps);
     qtest_add_func("qrdma-q35/bad-properties", test_bad_properties);
-    qtest_add_func("qrdma-q35/migration-refused", test_migration_refused);
     return g_test_run();
 }

@@ -85,11 +85,11 @@ static char *wait_for_end(QTestState *qts)
 
 static void save(Migration *x)
 {
+    g_autofree char *uri = g_strdup_printf("file:%s", x->file);
     g_autofree char *end = NULL;
 
     qtest_qmp_assert_success(x->m.qts, "{ 'execute': 'migrate', 'arguments': "
-                             "{ 'uri': %s } }",
-                             g_strdup_printf("file:%s", x->file));
+                             "{ 'uri': %s } }", uri);
     end = wait_for_end(x->m.qts);
     g_assert_cmpstr(end, ==, "completed");
 }
@@ -490,7 +490,8 @@ static void test_other_card(void)
     gsize length;
     g_autofree gchar *bytes = make_stream(&t, &length);
 
-    assert_refused(&t.x, CARD ",audit=on", "card: config.audit: off where");
+    assert_refused(&t.x, CARD ",audit=on",
+                   "audit: it is missing, and this card has one");
     assert_refused(&t.x, CARD ",diagnostics=on",
                    "card: config.diagnostics: off where");
     assert_refused(&t.x, "-machine q35 -m 64M -device qrdma,"

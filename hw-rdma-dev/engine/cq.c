@@ -350,22 +350,39 @@ static QrdmaCq *load_cq(QrdmaStream *stream, QrdmaEngine *engine,
     return new_cq(engine, number, eqn);
 }
 
+/* The first one from `number` on; NULL: there is none. */
+static QrdmaCq *next_cq(QrdmaEngine *engine, uint32_t number)
+{
+    for (; number < QRDMA_MAX_CQS; number++) {
+        if (engine->queues->cqs[number]) {
+            return engine->queues->cqs[number];
+        }
+    }
+    return NULL;
+}
+
 void qrdma_state_cqs(QrdmaStream *stream, QrdmaEngine *engine)
 {
+    uint32_t count = engine->queues->num_cqs;
+    uint32_t number = UINT32_MAX;       /* the first may be 0 */
+
     qrdma_stream_section(stream, "cqs ", 1);
-    for (uint32_t i = 0; i < QRDMA_MAX_CQS; i++) {
-        QrdmaCq *cq = qrdma_cq_find(engine, i);
-        bool there = cq;
+    qrdma_stream_count(stream, "cqs", &count, QRDMA_MAX_CQS, sizeof(number));
+    for (uint32_t i = 0; i < count; i++) {
+        QrdmaCq *cq = qrdma_stream_is_loading(stream)
+                      ? NULL : next_cq(engine, number + 1);
         uint32_t eqn = cq ? cq->eq->number : 0;
 
-        qrdma_stream_enter_item(stream, "cq", i);
-        qrdma_stream_bool(stream, "there", &there);
-        if (there) {
-            qrdma_stream_u32(stream, "eqn", &eqn, 0, QRDMA_MAX_EQS - 1);
-            cq = cq ?: load_cq(stream, engine, i, eqn);
-            if (cq) {
-                state_cq(stream, engine, cq);
-            }
+        number = cq ? cq->number : number;
+        if (!qrdma_stream_next(stream, "cq.number", &number, 0,
+                               QRDMA_MAX_CQS - 1)) {
+            return;
+        }
+        qrdma_stream_enter_item(stream, "cq", number);
+        qrdma_stream_u32(stream, "eqn", &eqn, 0, QRDMA_MAX_EQS - 1);
+        cq = cq ?: load_cq(stream, engine, number, eqn);
+        if (cq) {
+            state_cq(stream, engine, cq);
         }
         qrdma_stream_leave(stream);
     }

@@ -388,9 +388,7 @@ static QrdmaMkey *load_mkey(QrdmaStream *stream, QrdmaEngine *engine,
     QrdmaMkc mkc = { 0 };
 
     qrdma_state_mkc(stream, "context", &mkc);
-    if (!qrdma_stream_check(stream, !qrdma_mkey_find(engine, index), "index",
-                            "there is one already") ||
-        !qrdma_stream_check(stream, hold_table(engine, &mkc), "context",
+    if (!qrdma_stream_check(stream, hold_table(engine, &mkc), "context",
                             "no SD backs its table")) {
         return NULL;
     }
@@ -410,7 +408,10 @@ void qrdma_state_mkeys(QrdmaStream *stream, QrdmaEngine *engine)
                           ? NULL : next_mkey(engine, index + 1);
 
         index = mkey ? mkey->index : index;
-        qrdma_stream_u32(stream, "mkey.index", &index, 1, QRDMA_MAX_MKEYS - 1);
+        if (!qrdma_stream_next(stream, "mkey.index", &index, 1,
+                               QRDMA_MAX_MKEYS - 1)) {
+            return;
+        }
         qrdma_stream_enter_item(stream, "mkey", index);
         if (mkey) {
             qrdma_state_mkc(stream, "context", &mkey->mkc);

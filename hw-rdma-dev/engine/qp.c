@@ -412,20 +412,37 @@ static void state_qp(QrdmaStream *stream, QrdmaEngine *engine, QrdmaQp *qp)
     qrdma_stream_bool(stream, "established", &qp->established);
 }
 
+/* The first one after `number`; NULL: there is none. */
+static QrdmaQp *next_qp(QrdmaEngine *engine, uint32_t number)
+{
+    while (++number < QRDMA_MAX_QPS) {
+        if (engine->queues->qps[number]) {
+            return engine->queues->qps[number];
+        }
+    }
+    return NULL;
+}
+
 void qrdma_state_qps(QrdmaStream *stream, QrdmaEngine *engine)
 {
-    qrdma_stream_section(stream, "qps ", 1);
-    for (uint32_t i = QRDMA_FIRST_QPN; i < QRDMA_MAX_QPS; i++) {
-        QrdmaQp *qp = qrdma_qp_find(engine, i);
-        bool there = qp;
+    uint32_t count = engine->queues->num_qps;
+    uint32_t number = 0;
 
-        qrdma_stream_enter_item(stream, "qp", i);
-        qrdma_stream_bool(stream, "there", &there);
-        if (there) {
-            qp = state_identity(stream, engine, i, qp);
-            if (qp) {
-                state_qp(stream, engine, qp);
-            }
+    qrdma_stream_section(stream, "qps ", 1);
+    qrdma_stream_count(stream, "qps", &count, QRDMA_MAX_QPS, sizeof(number));
+    for (uint32_t i = 0; i < count; i++) {
+        QrdmaQp *qp = qrdma_stream_is_loading(stream)
+                      ? NULL : next_qp(engine, number);
+
+        number = qp ? qp->number : number;
+        if (!qrdma_stream_next(stream, "qp.number", &number, QRDMA_FIRST_QPN,
+                               QRDMA_MAX_QPS - 1)) {
+            return;
+        }
+        qrdma_stream_enter_item(stream, "qp", number);
+        qp = state_identity(stream, engine, number, qp);
+        if (qp) {
+            state_qp(stream, engine, qp);
         }
         qrdma_stream_leave(stream);
     }

@@ -244,6 +244,16 @@ void qrdma_stream_count(QrdmaStream *stream, const char *name, uint32_t *count,
     *count = stream->error ? 0 : value;
 }
 
+bool qrdma_stream_next(QrdmaStream *stream, const char *name, uint32_t *last,
+                       uint32_t minimum, uint32_t maximum)
+{
+    uint32_t first = MAX(*last + 1, minimum);
+
+    *last = number(stream, name, *last, sizeof(*last),
+                   stream->saved ? 0 : first, maximum);
+    return !stream->error;
+}
+
 void qrdma_stream_string(QrdmaStream *stream, const char *name, char **string,
                          uint32_t maximum)
 {

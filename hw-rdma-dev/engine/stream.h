@@ -104,6 +104,14 @@ void qrdma_stream_words(QrdmaStream *stream, const char *name, uint64_t *words,
 void qrdma_stream_count(QrdmaStream *stream, const char *name, uint32_t *count,
                         uint32_t maximum, size_t item_size);
 
+/*
+ * The number of an object in a list of those that are there, ascending: after
+ * *last (UINT32_MAX: there was none), minimum at least and `maximum` at most.
+ * Saving: the caller has put it into *last. False: loading has failed.
+ */
+bool qrdma_stream_next(QrdmaStream *stream, const char *name, uint32_t *last,
+                       uint32_t minimum, uint32_t maximum);
+
 /* A string of at most `maximum` bytes, or NULL. Loaded: newly allocated. */
 void qrdma_stream_string(QrdmaStream *stream, const char *name, char **string,
                          uint32_t maximum);

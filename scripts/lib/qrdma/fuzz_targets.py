@@ -85,6 +85,7 @@ TARGETS = {target.name: target for target in (
     _engine("wqe", "work requests of all queues, doorbells, memory that changes while it is read"),
     _engine("access", "tables and contexts, accesses at every level, changes, the audit"),
     _engine("registers", "registers and doorbells, at every offset and width"),
+    _engine("migration", "the state of a card at work: saved, spoilt, loaded"),
 )}
 
 

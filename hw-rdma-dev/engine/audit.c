@@ -88,14 +88,11 @@ static void for_each_mkey(QrdmaEngine *engine,
                           void (*function)(QrdmaEngine *engine,
                                            QrdmaMkey *mkey))
 {
-    for (unsigned i = 0; i < QRDMA_MKEY_CHUNKS; i++) {
-        QrdmaMkeyChunk *chunk = engine->mkeys.chunks[i];
+    QrdmaMkey *mkey;
 
-        for (unsigned j = 0; chunk && j < QRDMA_MKEY_CHUNK; j++) {
-            if (chunk->mkeys[j]) {
-                function(engine, chunk->mkeys[j]);
-            }
-        }
+    for (uint32_t next = 0; (mkey = qrdma_mkey_next(engine, next));
+         next = mkey->index + 1) {
+        function(engine, mkey);
     }
 }
 

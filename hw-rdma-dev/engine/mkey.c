@@ -19,6 +19,22 @@ QrdmaMkey *qrdma_mkey_find(QrdmaEngine *engine, uint32_t index)
     return chunk ? chunk->mkeys[index % QRDMA_MKEY_CHUNK] : NULL;
 }
 
+QrdmaMkey *qrdma_mkey_next(QrdmaEngine *engine, uint32_t index)
+{
+    while (index < QRDMA_MAX_MKEYS) {
+        QrdmaMkeyChunk *chunk = engine->mkeys.chunks[index / QRDMA_MKEY_CHUNK];
+
+        if (!chunk) {
+            index = (index / QRDMA_MKEY_CHUNK + 1) * QRDMA_MKEY_CHUNK;
+        } else if (!chunk->mkeys[index % QRDMA_MKEY_CHUNK]) {
+            index++;
+        } else {
+            return chunk->mkeys[index % QRDMA_MKEY_CHUNK];
+        }
+    }
+    return NULL;
+}
+
 static void insert_mkey(QrdmaEngine *engine, QrdmaMkey *mkey)
 {
     QrdmaMkeyChunk **chunk =
@@ -368,20 +384,6 @@ static void state_mkey(QrdmaStream *stream, QrdmaEngine *engine,
     }
 }
 
-/* The next one from `index` on; NULL: there is none. */
-static QrdmaMkey *next_mkey(QrdmaEngine *engine, uint32_t index)
-{
-    while (index < QRDMA_MAX_MKEYS) {
-        QrdmaMkey *mkey = qrdma_mkey_find(engine, index);
-
-        if (mkey) {
-            return mkey;
-        }
-        index++;
-    }
-    return NULL;
-}
-
 static QrdmaMkey *load_mkey(QrdmaStream *stream, QrdmaEngine *engine,
                             uint32_t index)
 {
@@ -405,7 +407,7 @@ void qrdma_state_mkeys(QrdmaStream *stream, QrdmaEngine *engine)
                        STATE_MKEY_SIZE);
     for (uint32_t i = 0; i < count && qrdma_stream_is_good(stream); i++) {
         QrdmaMkey *mkey = qrdma_stream_is_loading(stream)
-                          ? NULL : next_mkey(engine, index + 1);
+                          ? NULL : qrdma_mkey_next(engine, index + 1);
 
         index = mkey ? mkey->index : index;
         if (!qrdma_stream_next(stream, "mkey.index", &index, 1,

@@ -66,6 +66,9 @@ void qrdma_mkey_reset(QrdmaEngine *engine);
 /* NULL if there is no such mkey. Any index may be asked for. */
 QrdmaMkey *qrdma_mkey_find(QrdmaEngine *engine, uint32_t index);
 
+/* The first one from an index on; NULL: there is none. */
+QrdmaMkey *qrdma_mkey_next(QrdmaEngine *engine, uint32_t index);
+
 /*
  * One change at a time. True if `owner` owns the mkey now; else `number` (a QPN
  * or QRDMA_OWNER_COMMAND) is woken when it is worth trying again.

@@ -267,16 +267,17 @@ static void state_watch(QrdmaStream *stream, QrdmaEngine *engine,
 static void save_watches(QrdmaStream *stream, QrdmaEngine *engine)
 {
     uint32_t none = 0;
+    QrdmaMkey *mkey;
 
-    for (uint32_t index = 1; index < QRDMA_MAX_MKEYS; index++) {
-        QrdmaMkey *mkey = qrdma_mkey_find(engine, index);
-
-        if (mkey && mkey->watch) {
-            qrdma_stream_u32(stream, "index", &index, 0, index);
+    for (uint32_t next = 0; (mkey = qrdma_mkey_next(engine, next));
+         next = mkey->index + 1) {
+        if (mkey->watch) {
+            qrdma_stream_u32(stream, "watch.index", &mkey->index, 0,
+                             mkey->index);
             state_watch(stream, engine, mkey);
         }
     }
-    qrdma_stream_u32(stream, "index", &none, 0, 0);
+    qrdma_stream_u32(stream, "watch.index", &none, 0, 0);
 }
 
 /* Ascending, so that none comes twice; 0 ends them. */

@@ -123,13 +123,12 @@ static bool check_mkey(const QrdmaMkey *mkey, char **error)
 
 static bool check_mkeys(QrdmaEngine *engine, char **error)
 {
-    for (unsigned i = 0; i < QRDMA_MKEY_CHUNKS; i++) {
-        const QrdmaMkeyChunk *chunk = engine->mkeys.chunks[i];
+    QrdmaMkey *mkey;
 
-        for (unsigned j = 0; chunk && j < QRDMA_MKEY_CHUNK; j++) {
-            if (chunk->mkeys[j] && !check_mkey(chunk->mkeys[j], error)) {
-                return false;
-            }
+    for (uint32_t next = 0; (mkey = qrdma_mkey_next(engine, next));
+         next = mkey->index + 1) {
+        if (!check_mkey(mkey, error)) {
+            return false;
         }
     }
     return true;

@@ -21,8 +21,8 @@ AuditWindow *audit_window_new(QrdmaEngine *engine, const QrdmaAuditMap *old)
     window->old = qrdma_audit_map_copy(old);
     window->changes = g_array_new(false, false, sizeof(AuditChange));
     g_array_set_clear_func(window->changes, clear_change);
-    window->pieces = g_array_new(false, false, sizeof(AuditPiece));
-    window->accesses = g_array_new(false, false, sizeof(AuditAccess));
+    window->pieces = g_array_new(false, true, sizeof(AuditPiece));
+    window->accesses = g_array_new(false, true, sizeof(AuditAccess));
     return window;
 }
 

@@ -16,7 +16,9 @@ static void state_request(QrdmaStream *stream, QrdmaUmr *umr)
 {
     qrdma_stream_bytes(stream, "wqe", umr->copy.bytes,
                        sizeof(umr->copy.bytes));
-    qrdma_umr_decode(umr);
+    if (qrdma_stream_is_loading(stream)) {
+        qrdma_umr_decode(umr);
+    }
     qrdma_stream_u32(stream, "key", &umr->key, 0, UINT32_MAX);
     qrdma_stream_u64(stream, "mask", &umr->mask, 0, UINT64_MAX);
 }

@@ -55,6 +55,7 @@ TESTS: dict[str, VmTest] = {
     _test("fatal", "/tests/test-fatal"),
     # What the audit finds there, the program has it forget before it ends.
     _test("wrong-order", "/tests/test-wrong-order"),
+    _test("isolation", "/tests/test-isolation"),
 ))
 
 

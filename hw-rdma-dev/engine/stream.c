@@ -147,12 +147,16 @@ void qrdma_stream_leave(QrdmaStream *stream)
 static bool move(QrdmaStream *stream, const char *name, void *bytes,
                  size_t length)
 {
-    if (stream->saved) {
+    if (stream->saved && length) {
         g_byte_array_append(stream->saved, bytes, length);
         return true;
     }
     if (stream->error) {
         return false;
+    }
+    /* There may be no place for nothing. */
+    if (!length) {
+        return true;
     }
     if (length > qrdma_stream_left(stream)) {
         qrdma_stream_fail(stream, name, "the stream ends at byte %zu",

@@ -77,7 +77,8 @@ def stage_key(trees: Trees) -> str | None:
 
 
 def build(trees: Trees) -> None:
-    with Step("guest", f"the guest's initramfs, in {trees.guest_build()}") as step:
+    with Step(trees.kernel_flavour("guest"),
+              f"the guest's initramfs, in {trees.guest_build()}") as step:
         trees.guest_build().mkdir(parents=True, exist_ok=True)
         # What a session left that was killed.
         for left in trees.guest_build().glob("session-*"):
@@ -105,6 +106,7 @@ def add_base(archive: Archive) -> None:
             archive.link(f"bin/{applet}", "busybox")
     archive.file("init", paths.GUEST / "init")
     archive.file("qrdma/functions", paths.GUEST / "functions", 0o644)
+    archive.file("qrdma/kernel-checks", paths.GUEST / "kernel-checks")
     archive.file("qrdma/welcome", paths.GUEST / "welcome", 0o644)
     archive.file("etc/profile", paths.GUEST / "profile", 0o644)
     for name in ("passwd", "group", "hosts"):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from . import fetch, paths, stamps
@@ -12,6 +13,7 @@ from .progress import Step
 from .trees import Trees, check_kernel
 
 FRAGMENT = paths.GUEST / "kernel.config"
+DEBUG_FRAGMENT = paths.GUEST / "kernel-debug.config"
 MODULES = ("kernel", "exporter")
 
 
@@ -26,32 +28,45 @@ def source(trees: Trees) -> Path:
     return folder
 
 
+def fragments(trees: Trees) -> list[Path]:
+    """The parts of the configuration, of which a later one adds to the earlier."""
+    return [FRAGMENT, DEBUG_FRAGMENT] if trees.debug_kernel else [FRAGMENT]
+
+
 def stage_key(trees: Trees) -> str | None:
     """None for an own tree, which may change at any time."""
     if trees.kernel is not None:
         return None
-    return stamps.key("kernel 1", str(source(trees)), files=[FRAGMENT])
+    return stamps.key("kernel 1", str(source(trees)), files=fragments(trees))
 
 
 def build(trees: Trees) -> None:
     check_kernel(source(trees))
     folder = trees.kernel_build()
     folder.mkdir(parents=True, exist_ok=True)
-    with Step("kernel", f"the guest's Linux, in {folder}") as step:
+    with Step(trees.kernel_flavour("kernel"), f"the guest's Linux, in {folder}") as step:
         make = ["make", "-C", source(trees), f"O={folder}"]
-        step.run([*make, f"KCONFIG_ALLCONFIG={FRAGMENT}", "allnoconfig"])
-        check_configuration(FRAGMENT, folder / ".config")
+        whole = folder / "fragment.config"
+        whole.write_text("".join(part.read_text() for part in fragments(trees)))
+        step.run([*make, f"KCONFIG_ALLCONFIG={whole}", "allnoconfig"])
+        for part in fragments(trees):
+            check_configuration(part, folder / ".config")
         step.run([*make, f"-j{os.cpu_count()}", "bzImage", "modules"])
 
 
 def check_configuration(fragment: Path, result: Path) -> None:
     """Fails naming every option that did not come out as the fragment asks.
 
-    Kconfig drops an option whose dependencies are not met without a word.
+    Kconfig drops an option whose dependencies are not met without a word. One that
+    is to be off may also be absent.
     """
     have = set(result.read_text().splitlines())
     lost = [line for line in fragment.read_text().splitlines()
             if line.startswith("CONFIG_") and line not in have]
+    off = re.compile(r"# (CONFIG_\w+) is not set")
+    lost += [line for line in fragment.read_text().splitlines()
+             if (match := off.fullmatch(line)) and any(
+                 other.startswith(f"{match[1]}=") for other in have)]
     if lost:
         raise Failure(f"the kernel's configuration does not have: {', '.join(lost)}",
                       advice=f"see what these options depend on, and complete {fragment}")
@@ -72,7 +87,7 @@ def module_sources() -> list[Path]:
 
 def build_modules(trees: Trees) -> None:
     """Builds our modules; what the build makes goes to a folder of its own (MO=)."""
-    with Step("modules", f"the guest's driver, in {trees.modules_build()}") as step:
+    with Step(trees.kernel_flavour("modules"), f"the guest's driver, in {trees.modules_build()}") as step:
         for module in module_sources():
             step.run(module_make(trees, module), advice="correct the module's source")
 

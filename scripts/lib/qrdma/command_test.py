@@ -24,6 +24,8 @@ SUITES = {
     "fuzz": tuple(dict.fromkeys(target.stage for target in TARGETS.values())),
     "qtest": ("qemu",),
     "vm": ("qemu", "guest"),
+    "debug-kernel": ("qemu", "guest-debug"),
+    "debug-kernel-whole": ("qemu", "guest-debug"),
     "lint": ("kernel",),
 }
 EXPLANATIONS = {
@@ -31,7 +33,15 @@ EXPLANATIONS = {
     "fuzz": "each fuzz target for 30 s, after the inputs of repaired bugs",
     "qtest": "the card in QEMU, without a guest's kernel",
     "vm": "a Linux guest with the driver: flows, stock programs, loading",
+    "debug-kernel": "the flows in short on a kernel that checks itself",
+    "debug-kernel-whole": "all of vm on that kernel, which takes long",
     "lint": "coding styles, sparse, licences",
+}
+# Suites that run only when they are named.
+ON_DEMAND = ("debug-kernel", "debug-kernel-whole")
+# Suites that are asked for together: an option each.
+GROUPS = {
+    "debug-kernel": ("debug-kernel-whole",),
 }
 
 
@@ -54,17 +64,23 @@ def native_build() -> Path:
 
 
 def parser() -> argparse.ArgumentParser:
-    names = "\n".join(f"  {name:8} {EXPLANATIONS[name]}" for name in SUITES)
+    names = "\n".join(f"  {name:18} {EXPLANATIONS[name]}" for name in SUITES)
     result = argparse.ArgumentParser(
         prog="scripts/test", formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Runs the tests with meson test, after building what they need.\n"
                     "The last line says how many passed, failed and were skipped; the exit "
                     "status is 0\nonly if none failed.",
         epilog=f"suites:\n{names}")
-    result.add_argument("suites", nargs="*", metavar="SUITE", help="which suites (default: all)")
+    result.add_argument("suites", nargs="*", metavar="SUITE",
+                        help=f"which suites (default: all but {', '.join(ON_DEMAND)})")
     result.add_argument("--list", action="store_true", help="list the suites and leave")
     result.add_argument("--test", action="append", default=[], metavar="NAME",
                         help="only the tests of this name (may be given several times)")
+    for name, suites in GROUPS.items():
+        result.add_argument(f"--{name}", dest="groups", action="append_const", const=suites,
+                            default=[],
+                            help=f"the suite{'s' if suites[1:] else ''} "
+                                 f"{' and '.join(suites)}")
     trees.add_options(result)
     return result
 
@@ -74,7 +90,17 @@ def chosen_suites(names: list[str]) -> list[str]:
     if unknown:
         raise Failure(f"unknown suite: {', '.join(unknown)}",
                       advice=f"the suites are: {', '.join(SUITES)}")
-    return [suite for suite in SUITES if not names or suite in names]
+    return [suite for suite in SUITES
+            if suite in names or (not names and suite not in ON_DEMAND)]
+
+
+def suites_of(options: argparse.Namespace) -> list[str]:
+    """What the words and the options of groups ask for together.
+
+    Without any: all but those on demand.
+    """
+    return chosen_suites([*options.suites, *(suite for group in options.groups
+                                             for suite in group)])
 
 
 def prepare(environment: dict[str, str]) -> None:
@@ -137,9 +163,9 @@ def main(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
     if options.list:
         for name in SUITES:
-            print(f"{name:8} {EXPLANATIONS[name]}")
+            print(f"{name:18} {EXPLANATIONS[name]}")
         return 0
-    suites = chosen_suites(options.suites)
+    suites = suites_of(options)
     of = trees.from_options(options)
     environment = trees.to_environment(of)
     with cache_lock():

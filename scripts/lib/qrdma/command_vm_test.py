@@ -11,52 +11,11 @@ card's audit has no findings (but for programs that make some).
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 
-from . import checks, machine, trees
+from . import checks, trees
 from .errors import Failure
-from .flows import FLOWS
-from .guest import Program, Result, Session
-
-
-@dataclass(frozen=True)
-class VmTest:
-    """What is run in which machine, with the driver loaded before or not."""
-
-    program: Program
-    machine: machine.Machine = machine.PLAIN
-    load_card: bool = True
-
-
-def _test(name: str, command: str, *, makes_findings: bool = False,
-          **more) -> tuple[str, VmTest]:
-    return name, VmTest(Program(name, command, 3600, makes_findings), **more)
-
-
-TESTS: dict[str, VmTest] = {
-    f"flow-{flow.name}": VmTest(flow.program(), flow.machine) for flow in FLOWS.values()
-} | dict((
-    _test("pingpong", "/tests/vm-pingpong"),
-    _test("load-unload", "/tests/test-load-unload", load_card=False),
-    _test("load-unload-vfio", "/tests/test-load-unload 20 flow-revoke-vfio",
-          machine=machine.IOMMU, load_card=False),
-    _test("exporter", "/tests/test-exporter"),
-    _test("memory", "/tests/test-memory"),
-    _test("arguments", "/tests/test-arguments"),
-    _test("access", "/tests/test-access"),
-    _test("verbs", "/tests/test-verbs"),
-    _test("threads", "/tests/test-threads"),
-    _test("rings", "/tests/test-rings"),
-    _test("allocation-failures", "/tests/test-allocation-failures"),
-    # The card says it has done what it has not: stale bytes, keys taken again.
-    _test("faults-commands", "/tests/test-faults-commands", makes_findings=True),
-    _test("faults-updates", "/tests/test-faults-updates", makes_findings=True),
-    _test("faults-events", "/tests/test-faults-events"),
-    _test("fatal", "/tests/test-fatal"),
-    # What the audit finds there, the program has it forget before it ends.
-    _test("wrong-order", "/tests/test-wrong-order"),
-    _test("isolation", "/tests/test-isolation"),
-))
+from .guest import Result, Session
+from .vm_tests import STOCK
 
 
 def tap(result: Result) -> list[str]:
@@ -93,13 +52,13 @@ def tap(result: Result) -> list[str]:
 
 def main(arguments: list[str]) -> int:
     if arguments == ["--list"]:
-        print("\n".join(TESTS))
+        print("\n".join(STOCK))
         return 0
-    if len(arguments) != 1 or arguments[0] not in TESTS:
-        print(f"Bail out! name one of: {' '.join(TESTS)}")
+    if len(arguments) != 1 or arguments[0] not in STOCK:
+        print(f"Bail out! name one of: {' '.join(STOCK)}")
         return 1
     name = arguments[0]
-    test = TESTS[name]
+    test = STOCK[name]
     session = Session(f"test-{name}", test.machine, trees.from_environment(), [test.program],
                       load_card=test.load_card)
     try:

@@ -27,6 +27,9 @@ from .trees import Trees
 
 BOOT_SECONDS = 300
 POWER_OFF_SECONDS = 120
+WATCHDOG_SECONDS = 300
+# How many times longer all may take on the kernel that checks itself.
+DEBUG_SLOWNESS = 5
 SETUP = "(setup)"
 
 
@@ -84,6 +87,7 @@ class Session:
         self.programs = programs
         self.load_card = load_card
         self.observer = observer or Observer()
+        self.slowness = DEBUG_SLOWNESS if trees.debug_kernel else 1
         self.word = secrets.token_hex(8)
         self.console_log = paths.logs() / f"vm-{name}-console.log"
         self.output_log = paths.logs() / f"vm-{name}-output.log"
@@ -135,7 +139,8 @@ class Session:
 
     def script(self) -> str:
         """The session as the guest's shell reads it."""
-        lines = [". /qrdma/functions"]
+        lines = [". /qrdma/functions",
+                 f"export QRDMA_WATCHDOG={WATCHDOG_SECONDS * self.slowness}"]
         programs = self.programs
         if self.load_card:
             lines += self._frame(self.setup.program)
@@ -214,7 +219,7 @@ class Reader:
         self.mark = re.compile(rf"{session.word} (begin|end) (\S+)(?: (\d+))?$")
         self.current: Result | None = None
         self.began = time.monotonic()
-        self.deadline = self.began + BOOT_SECONDS
+        self.deadline = self.began + BOOT_SECONDS * session.slowness
         self.what = "boot"
 
     def follow(self) -> str | None:
@@ -235,7 +240,7 @@ class Reader:
                     continue
                 data = os.read(descriptor, 1 << 16)
                 if not data:
-                    self.process.wait(POWER_OFF_SECONDS)
+                    self.process.wait(POWER_OFF_SECONDS * self.session.slowness)
                     return self._ended()
                 log.write(data)
                 *lines, pending = (pending + data).split(b"\n")
@@ -270,7 +275,7 @@ class Reader:
                         else self.session.results[name])
         self.what = name
         self.began = time.monotonic()
-        self.deadline = self.began + self.current.program.timeout
+        self.deadline = self.began + self.current.program.timeout * self.session.slowness
         self.session.observer.begins(name)
 
     def _end(self, result: Result, status: int) -> None:
@@ -284,7 +289,7 @@ class Reader:
         self.current = None
         self.what = "power-off"
         self.began = time.monotonic()
-        self.deadline = self.began + POWER_OFF_SECONDS
+        self.deadline = self.began + POWER_OFF_SECONDS * self.session.slowness
 
     def _let_go_on(self) -> None:
         """The guest waits for a line before it goes on."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Callable
 
@@ -13,6 +13,7 @@ from .trees import Trees
 
 # Disk space in bytes, measured and rounded up.
 SPACE_FOR_A_REBUILD = 300 << 20
+SPACE_FOR_DEBUG_KERNEL = 4 << 30
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,24 @@ STAGES = {stage.name: stage for stage in (
     Stage("guest", "the guest's initramfs", ("modules", "guest-tests"), build_guest.build,
           build_guest.stage_key, lambda trees: [build_guest.image(trees)]),
 )}
+
+
+def _for_debug_kernel(stage: Stage) -> Stage:
+    """The same for the kernel that checks itself, in folders of its own."""
+    return replace(
+        stage, name=f"{stage.name}-debug",
+        explanation=f"{stage.explanation}: the debug kernel's",
+        needs=tuple(f"{need}-debug" if need in KERNEL_STAGES else need for need in stage.needs),
+        build=lambda trees: stage.build(trees.with_debug_kernel()),
+        key=lambda trees: stage.key(trees.with_debug_kernel()),
+        products=lambda trees: stage.products(trees.with_debug_kernel()),
+        space=SPACE_FOR_DEBUG_KERNEL if stage.name == "kernel" else stage.space)
+
+
+# What there is one of for each flavour of the kernel.
+KERNEL_STAGES = ("kernel", "modules", "guest")
+STAGES |= {debug.name: debug for debug in
+           (_for_debug_kernel(STAGES[name]) for name in KERNEL_STAGES)}
 
 EVERYTHING = ("qemu", "guest")
 

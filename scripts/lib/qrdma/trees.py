@@ -7,7 +7,7 @@ import argparse
 import hashlib
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from . import paths
@@ -16,10 +16,21 @@ from .errors import Failure
 
 @dataclass(frozen=True)
 class Trees:
-    """Own trees; None means the fetched one."""
+    """Own trees; None means the fetched one.
+
+    debug_kernel: the kernel that checks itself, and what is built for it.
+    """
 
     qemu: Path | None = None
     kernel: Path | None = None
+    debug_kernel: bool = False
+
+    def with_debug_kernel(self) -> "Trees":
+        return replace(self, debug_kernel=True)
+
+    def kernel_flavour(self, name: str) -> str:
+        """The name of something that there is one of for each flavour of the kernel."""
+        return f"{name}-debug" if self.debug_kernel else name
 
     def qemu_build(self, name: str = "qemu") -> Path:
         """The folder with the work copy (source) and the build (build)."""
@@ -27,14 +38,14 @@ class Trees:
 
     def kernel_build(self) -> Path:
         """The kernel's build folder (make's O=)."""
-        return paths.build() / _folder("linux", self.kernel)
+        return paths.build() / _folder(self.kernel_flavour("linux"), self.kernel)
 
     def modules_build(self) -> Path:
-        return paths.build() / _folder("modules", self.kernel)
+        return paths.build() / _folder(self.kernel_flavour("modules"), self.kernel)
 
     def guest_build(self) -> Path:
         """The guest's image; it holds modules, so it belongs to a kernel."""
-        return paths.build() / _folder("guest", self.kernel)
+        return paths.build() / _folder(self.kernel_flavour("guest"), self.kernel)
 
 
 def _folder(name: str, own: Path | None) -> str:

@@ -18,6 +18,13 @@ from qrdma.guest import Program, Result
 
 
 class Arguments(unittest.TestCase):
+    def test_suites_on_demand_run_only_when_they_are_named(self) -> None:
+        options = command_test.parser().parse_args([])
+        self.assertEqual(set(command_test.SUITES) - set(command_test.suites_of(options)),
+                         set(command_test.ON_DEMAND))
+        options = command_test.parser().parse_args(["--debug-kernel"])
+        self.assertEqual(command_test.suites_of(options), ["debug-kernel-whole"])
+
     def test_unknown_flow_suite_and_stage_are_named(self) -> None:
         for main, word in ((command_run.main, "flow"), (command_test.main, "suite"),
                            (command_build.main, "stage")):

@@ -11,6 +11,10 @@ CLEAN = """[    0.1] Linux version 7.3.4
 [    0.2] DMAR: Host address width 39
 [    0.3] DMAR: IOMMU enabled
 [    0.4] Warning: unremarkable
+[    0.5] DMA-API: preallocated 65536 debug entries
+[    0.5] DMA-API: debugging enabled by kernel config
+[    0.6] kmemleak: Kernel memory leak detector initialized (mem pool available: 60000)
+[    0.7] kasan: KernelAddressSanitizer initialized (generic)
 [    1.0] qrdma session: register begins
 [    1.1] qrdma 0000:01:00.0: ready"""
 
@@ -27,6 +31,12 @@ class Problems(unittest.TestCase):
                      "DMAR: [DMA Write NO_PASID] Request device [01:00.0] fault addr 0x1000",
                      "BUG: sleeping function called from invalid context at mm/slab.h:1",
                      "refcount_t: underflow; use-after-free.", "a[7]: segfault at 0 ip 0",
+                     "qrdma 0000:01:00.0: DMA-API: device driver has pending DMA allocations",
+                     "DMA-API: debugging out of memory - disabling",
+                     "kmemleak: 3 new suspected memory leaks",
+                     "kmemleak: Memory pool empty, consider increasing it",
+                     "INFO: lockdep is turned off.", "INFO: trying to register non-static key.",
+                     "ODEBUG: free active (active state 0) object",
                      "rcu: INFO: rcu_preempt self-detected stall on CPU"):
             with self.subTest(line):
                 self.assertTrue(console.problems(f"[    2.0] {line}"))

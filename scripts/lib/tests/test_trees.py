@@ -149,7 +149,21 @@ class OwnTrees(Folder):
             self.assertNotEqual(getattr(fetched, folder)(), getattr(own, folder)())
 
 
+    def test_kernel_flavours_share_no_build_folder(self) -> None:
+        for stock in (trees.Trees(), trees.Trees(kernel=Path("/k"))):
+            debug = stock.with_debug_kernel()
+            for folder in ("kernel_build", "modules_build", "guest_build"):
+                self.assertNotEqual(getattr(stock, folder)(), getattr(debug, folder)())
+            self.assertEqual(stock.qemu_build(), debug.qemu_build())
+
+
 class KernelConfiguration(Folder):
+    def test_option_that_is_not_off_is_named(self) -> None:
+        fragment = self.write("fragment", "# CONFIG_A is not set\n# CONFIG_B is not set\n")
+        result = self.write("config", "CONFIG_A=y\n")
+        with self.assertRaisesRegex(Failure, "CONFIG_A is not set$"):
+            build_kernel.check_configuration(fragment, result)
+
     def test_lost_option_is_named(self) -> None:
         fragment = self.write("fragment", "# why\nCONFIG_A=y\nCONFIG_B=m\n")
         result = self.write("config", "CONFIG_A=y\n# CONFIG_B is not set\n")

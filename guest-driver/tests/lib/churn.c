@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "churn.h"
+#include "setup.h"
+#include "stamp.h"
+#include "tap.h"
+
+#define BUFFERS		3
+#define SIZE		(1 * MIB)
+#define IOVA		0x7d0000000000ull
+
+/* Read-locked by who uses the buffer, so that another can take its place. */
+struct buffer {
+	pthread_rwlock_t lock;
+	int fd;
+};
+
+struct bench {
+	struct rc_device *device;
+	struct buffer buffers[BUFFERS];
+	atomic_bool stop;
+};
+
+struct worker {
+	struct bench *bench;
+	struct rc_pair *pair;
+	struct ibv_mr *staging;
+	void *page;
+	pthread_t thread;
+	unsigned int seed;
+	struct churn_counts counts;
+};
+
+static const uint32_t kinds[] = {
+	QRDMA_EXPORTER_4K, QRDMA_EXPORTER_64K, QRDMA_EXPORTER_CONTIGUOUS,
+};
+
+static unsigned int choose(struct worker *worker, unsigned int count)
+{
+	return rand_r(&worker->seed) / (RAND_MAX / count + 1);
+}
+
+static struct layout some_layout(struct worker *worker)
+{
+	return (struct layout){
+		.kind = kinds[choose(worker, sizeof(kinds) / sizeof(*kinds))],
+	};
+}
+
+static void use(struct worker *worker, const struct ibv_mr *mr)
+{
+	for (unsigned int i = 0; i < 4; i++) {
+		struct rc_access access = {
+			.opcode = i % 2 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
+			.local = (uintptr_t)worker->page,
+			.lkey = worker->staging->lkey,
+			.remote = IOVA + choose(worker, SIZE / PAGE) * PAGE,
+			.rkey = mr->rkey,
+			.length = PAGE,
+		};
+
+		if (rc_execute(worker->pair, &access) == IBV_WC_SUCCESS) {
+			worker->counts.done++;
+			continue;
+		}
+		worker->counts.failed++;
+		rc_pair_recover(worker->pair);
+	}
+}
+
+static void register_and_use(struct worker *worker, struct buffer *buffer)
+{
+	struct ibv_mr *mr;
+
+	errno = 0;
+	mr = register_dmabuf(worker->bench->device, buffer->fd, 0, SIZE, IOVA,
+			     choose(worker, 2));
+	if (!mr) {
+		if (errno == ENODEV)
+			worker->counts.refused++;
+		else if (!worker->counts.other_errors++)
+			tap_note("registration: %s", strerror(errno));
+		return;
+	}
+	worker->counts.registered++;
+	use(worker, mr);
+	if (ibv_dereg_mr(mr))
+		tap_bail("a region does not go");
+}
+
+/* A pinned buffer stays, a revoked one has nowhere to go. */
+static void move_buffer(struct worker *worker, struct buffer *buffer)
+{
+	int error = exporter_move(buffer->fd, some_layout(worker), 0, 0);
+
+	worker->counts.moved += !error;
+	if (error && error != EBUSY && error != ENODEV &&
+	    !worker->counts.other_errors++)
+		tap_note("move: %s", strerror(error));
+}
+
+static void take_away(struct worker *worker, struct buffer *buffer)
+{
+	int error = exporter_revoke(buffer->fd);
+
+	worker->counts.revoked += !error;
+	if (error && !worker->counts.other_errors++)
+		tap_note("revocation: %s", strerror(error));
+}
+
+/* Nobody uses it now; if somebody does, it is not replaced this time. */
+static void replace(struct worker *worker, struct buffer *buffer)
+{
+	struct qrdma_exporter_query query;
+
+	if (pthread_rwlock_trywrlock(&buffer->lock))
+		return;
+	query = exporter_query(buffer->fd);
+	worker->counts.left += query.attached || query.mapped || query.pinned ||
+			       query.order_errors;
+	close(buffer->fd);
+	buffer->fd = exporter_create(SIZE, some_layout(worker));
+	pthread_rwlock_unlock(&buffer->lock);
+}
+
+static void step(struct worker *worker)
+{
+	struct buffer *buffer = &worker->bench->buffers[choose(worker, BUFFERS)];
+	unsigned int what = choose(worker, 12);
+
+	pthread_rwlock_rdlock(&buffer->lock);
+	if (what < 7)
+		register_and_use(worker, buffer);
+	else if (what < 10)
+		move_buffer(worker, buffer);
+	else if (what < 11)
+		take_away(worker, buffer);
+	pthread_rwlock_unlock(&buffer->lock);
+	if (what >= 10)
+		replace(worker, buffer);
+}
+
+static void *work(void *argument)
+{
+	struct worker *worker = argument;
+
+	while (!worker->bench->stop)
+		step(worker);
+	return NULL;
+}
+
+static void worker_begin(struct worker *worker, struct bench *bench,
+			 unsigned int seed)
+{
+	worker->bench = bench;
+	worker->seed = seed;
+	worker->pair = rc_pair_create(bench->device);
+	worker->page = aligned_alloc(PAGE, PAGE);
+	tap_need(worker->page, "memory");
+	memset(worker->page, 0, PAGE);
+	worker->staging = ibv_reg_mr(bench->device->pd, worker->page, PAGE,
+				     REGION_ACCESS);
+	tap_need(worker->staging, "ibv_reg_mr of a page");
+}
+
+static void worker_end(struct worker *worker, struct churn_counts *sum)
+{
+	pthread_join(worker->thread, NULL);
+	ibv_dereg_mr(worker->staging);
+	free(worker->page);
+	rc_pair_destroy(worker->pair);
+	sum->registered += worker->counts.registered;
+	sum->refused += worker->counts.refused;
+	sum->done += worker->counts.done;
+	sum->failed += worker->counts.failed;
+	sum->moved += worker->counts.moved;
+	sum->revoked += worker->counts.revoked;
+	sum->other_errors += worker->counts.other_errors;
+	sum->left += worker->counts.left;
+}
+
+struct churn_counts churn(struct rc_device *device, unsigned int seconds)
+{
+	struct worker workers[CHURN_THREADS] = {};
+	struct bench bench = { .device = device };
+	struct churn_counts sum = {};
+
+	for (unsigned int i = 0; i < BUFFERS; i++) {
+		pthread_rwlock_init(&bench.buffers[i].lock, NULL);
+		bench.buffers[i].fd = exporter_create(SIZE, LAYOUT(4K));
+	}
+	for (unsigned int i = 0; i < CHURN_THREADS; i++)
+		worker_begin(&workers[i], &bench, 1000 + i);
+	for (unsigned int i = 0; i < CHURN_THREADS; i++)
+		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
+			tap_bail("no thread");
+	if (!seconds)
+		for (;;)
+			pause();
+	sleep(seconds);
+	bench.stop = true;
+	for (unsigned int i = 0; i < CHURN_THREADS; i++)
+		worker_end(&workers[i], &sum);
+	for (unsigned int i = 0; i < BUFFERS; i++) {
+		sum.left += exporter_query(bench.buffers[i].fd).attached;
+		close(bench.buffers[i].fd);
+		pthread_rwlock_destroy(&bench.buffers[i].lock);
+	}
+	return sum;
+}

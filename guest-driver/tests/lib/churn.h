@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Threads that register, use, move, revoke and deregister on the same few buffers
+ * at the same time, each as chance has it. Whether an access saw what it should is
+ * for the card's audit to say, and for the flows; here all has to end well.
+ */
+#ifndef CHURN_H
+#define CHURN_H
+
+#include "rc.h"
+
+#define CHURN_THREADS	4
+
+struct churn_counts {
+	uint64_t registered;
+	uint64_t refused;		/* registrations of what was revoked */
+	uint64_t done;			/* accesses that succeeded */
+	uint64_t failed;		/* accesses that did not */
+	uint64_t moved;
+	uint64_t revoked;
+	uint64_t other_errors;		/* that no race explains */
+	uint64_t left;			/* buffers with an importer at the end */
+};
+
+/* For so many seconds; 0: until the process is killed. */
+struct churn_counts churn(struct rc_device *device, unsigned int seconds);
+
+#endif

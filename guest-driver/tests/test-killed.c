@@ -2,9 +2,9 @@
 /*
  * A process with four threads that register, use, move, revoke and deregister is
  * killed at any moment, and again, 30 times or as the argument says. Then the device
- * is taken from its driver under such a process, which has it open and queue pairs
- * at work: the module stays as long as the device is open, the device goes at
- * once, and all works when it has come back.
+ * is taken from its driver, and the driver unloaded, under such a process, which
+ * has the device open and queue pairs at work: both happen at once, and all works
+ * when the driver has come back, also while the process is still there.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -78,23 +78,38 @@ static bool put(const char *path, const char *text)
 	return written;
 }
 
-/* @address: of the device on PCI, as sysfs writes it. */
-static void take_away(const char *address)
+/*
+ * With a process that has the device open and queue pairs at work, which notices,
+ * and which is ended only when the driver is back. @unbind: its address on PCI; the
+ * device is taken from the driver. Otherwise the driver is unloaded.
+ */
+static void take_away(const char *name, const char *unbind)
 {
 	pid_t child = begin();
+	bool gone;
 
-	tap_step("taken away: a process at work");
+	tap_step("%s: a process at work", name);
 	usleep(RUNNING_MS * 1000);
-	tap_ok(!card_unload(), "taken away: the module stays while it is used");
-	tap_step("taken away: the device from its driver");
-	tap_ok(put(DRIVER "unbind", address),
-	       "taken away: the driver lets go of a device at work");
-	end(child);
-	tap_step("taken away: the module to be unloaded");
-	tap_ok(card_unload(), "taken away: the module goes once nobody has it open");
-	tap_step("taken away: the driver to come back");
-	if (!tap_ok(card_load(), "taken away: the driver comes back"))
+	tap_need(!waitpid(child, NULL, WNOHANG), "a process at work");
+	tap_step("%s: the driver to let go of a device at work", name);
+	gone = unbind ? put(DRIVER "unbind", unbind) : card_unload();
+	tap_ok(gone, "%s: the driver lets go of a device at work", name);
+	tap_step("%s: the driver to come back", name);
+	if (unbind)
+		tap_ok(card_unload(), "%s: the module goes", name);
+	if (!tap_ok(card_load(), "%s: the driver comes back", name))
 		tap_bail("there is no going on without it");
+	end(child);
+}
+
+static void without_driver(const char *name, const char *unbind)
+{
+	struct rc_device *device;
+
+	take_away(name, unbind);
+	device = rc_open();
+	check_works(name, device);
+	rc_close(device);
 }
 
 int main(int argc, char **argv)
@@ -113,10 +128,8 @@ int main(int argc, char **argv)
 	check_alive("killed", device);
 	rc_close(device);
 
-	take_away(address);
-	device = rc_open();
-	check_works("taken away", device);
-	rc_close(device);
+	without_driver("unload", NULL);
+	without_driver("unbind", address);
 	free(folder);
 	return tap_end();
 }

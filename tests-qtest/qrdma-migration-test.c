@@ -33,7 +33,7 @@ typedef struct Migration {
     int64_t clock;              /* virtual */
 } Migration;
 
-/* ------------------------------------------------------------------ machines */
+/* ----------------------------------------------------------------- machines */
 
 static void migration_start(Migration *x, const char *card)
 {
@@ -134,7 +134,7 @@ static void migrate(Migration *x)
     qrdma_settle(&x->m.card);
 }
 
-/* ----------------------------------------------------------------- transfers */
+/* ---------------------------------------------------------------- transfers */
 
 typedef struct Traffic {
     Migration x;

@@ -222,14 +222,17 @@ static bool in_range(const struct qrdma_qpc *in, uint64_t mask)
 {
     uint32_t remote_qpn = qrdma_le32(in->remote_qpn);
 
-    return !((mask & FLAGS) && (qrdma_le32(in->flags) & ~QRDMA_QP_REMOTE_FLAGS)) &&
+    return !((mask & FLAGS) &&
+             (qrdma_le32(in->flags) & ~QRDMA_QP_REMOTE_FLAGS)) &&
            !((mask & PATH) &&
              qrdma_le32(in->flow_label) > QRDMA_FLOW_LABEL_MASK) &&
-           !((mask & PATH_MTU) && (in->path_mtu < 1 || in->path_mtu > QRDMA_MAX_PATH_MTU)) &&
+           !((mask & PATH_MTU) && (in->path_mtu < 1 ||
+                                   in->path_mtu > QRDMA_MAX_PATH_MTU)) &&
            !((mask & REMOTE_QPN) && (remote_qpn < QRDMA_FIRST_QPN ||
                                      remote_qpn > QRDMA_QPN_MASK)) &&
            !((mask & SEND_PSN) && qrdma_le32(in->send_psn) > QRDMA_PSN_MASK) &&
-           !((mask & RECEIVE_PSN) && qrdma_le32(in->receive_psn) > QRDMA_PSN_MASK) &&
+           !((mask & RECEIVE_PSN) &&
+             qrdma_le32(in->receive_psn) > QRDMA_PSN_MASK) &&
            !((mask & RETRY_COUNT) && in->retry_count > 7) &&
            !((mask & RNR_RETRY) && in->rnr_retry > 7) &&
            !((mask & MIN_RNR_TIMER) && in->min_rnr_timer > 31) &&

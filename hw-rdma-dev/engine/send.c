@@ -516,7 +516,8 @@ static void deliver(QrdmaEngine *engine, QrdmaQp *qp)
         take_answer(engine, qp, answer, responder);
         return;
     }
-    qp->attributes.send_psn = (qp->attributes.send_psn + packets) & QRDMA_PSN_MASK;
+    qp->attributes.send_psn = (qp->attributes.send_psn + packets) &
+                              QRDMA_PSN_MASK;
     qp->rnr_retries = 0;
     engine->counters.packets += packets;
     engine->counters.send_messages++;

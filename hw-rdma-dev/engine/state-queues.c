@@ -73,7 +73,7 @@ static void state_deadlines(QrdmaStream *stream, QrdmaEngine *engine)
     }
 }
 
-/* ------------------------------------------------------------ pending events */
+/* ----------------------------------------------------------- pending events */
 
 /* Whose event it is. */
 typedef enum PendingKind {
@@ -172,7 +172,7 @@ static void state_all_pending(QrdmaStream *stream, QrdmaEngine *engine,
     }
 }
 
-/* ------------------------------------------------------- lines of event queues */
+/* ---------------------------------------------------- lines of event queues */
 
 static void state_eq_work(QrdmaStream *stream, QrdmaEngine *engine)
 {

@@ -280,7 +280,7 @@ void qrdma_stream_string(QrdmaStream *stream, const char *name, char **string,
     }
 }
 
-uint32_t qrdma_stream_section(QrdmaStream *stream, const char tag[static 4],
+uint32_t qrdma_stream_section(QrdmaStream *stream, const char *tag,
                               uint32_t version)
 {
     char found[5] = "";

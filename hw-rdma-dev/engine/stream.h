@@ -72,7 +72,7 @@ void qrdma_stream_leave(QrdmaStream *stream);
  * Four characters and a version, from 1. Loading: fails if it is another
  * section, or newer than `version`. What version it is; 0: failed.
  */
-uint32_t qrdma_stream_section(QrdmaStream *stream, const char tag[static 4],
+uint32_t qrdma_stream_section(QrdmaStream *stream, const char *tag,
                               uint32_t version);
 
 /* Fails if there is more. */

@@ -325,15 +325,20 @@ static void count_entries(uint32_t entries, unsigned level)
     link_free(scene.link);
 }
 
+static uint32_t number(const char *text)
+{
+    return g_ascii_strtoull(text, NULL, 0);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 4) {
         fprintf(stderr, "usage: scale MKEYS QPS ENTRIES\n");
         return 2;
     }
-    count_mkeys(strtoul(argv[1], NULL, 0));
-    count_qps(strtoul(argv[2], NULL, 0));
-    count_entries(strtoul(argv[3], NULL, 0), 1);
-    count_entries(strtoul(argv[3], NULL, 0), 2);
+    count_mkeys(number(argv[1]));
+    count_qps(number(argv[2]));
+    count_entries(number(argv[3]), 1);
+    count_entries(number(argv[3]), 2);
     return 0;
 }

@@ -1,5 +1,5 @@
 /*
- * qrdma engine tests: a saved state: what is wrong in it is refused by its name.
+ * qrdma engine tests: what is wrong in a saved state is refused by its name.
  *
  * That a card goes on in one that has loaded its state is seen in test-random;
  * in QEMU, in qrdma-migration-test.

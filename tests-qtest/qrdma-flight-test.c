@@ -362,6 +362,7 @@ static void test_pause(void)
     Flight f;
     unsigned done = 0;
     struct qrdma_cqe cqe;
+    QDict *report;
 
     flight_start(&f, &pause, 9);
     qtest_qmp_assert_success(f.m.qts, "{ 'execute': 'stop' }");
@@ -379,7 +380,9 @@ static void test_pause(void)
     for (unsigned i = 0; i < TRANSFERS; i++) {
         qrdma_assert_pattern(&f.m.card, f.target + i * LENGTH, LENGTH, 1);
     }
-    qrdma_audit_assert_clean(qrdma_audit_report(&f.m.card));
+    report = qrdma_audit_report(&f.m.card);
+    qrdma_audit_assert_clean(report);
+    qobject_unref(report);
     qrdma_machine_stop(&f.m);
 }
 

@@ -134,6 +134,14 @@ static void migrate(Migration *x)
     qrdma_settle(&x->m.card);
 }
 
+static void assert_clean(QRdma *q)
+{
+    QDict *report = qrdma_audit_report(q);
+
+    qrdma_audit_assert_clean(report);
+    qobject_unref(report);
+}
+
 /* ---------------------------------------------------------------- transfers */
 
 typedef struct Traffic {
@@ -239,7 +247,7 @@ static void test_traffic(const void *data)
     migrate(&t.x);
     post_all(&t);
     finish_all(&t);
-    qrdma_audit_assert_clean(qrdma_audit_report(t.bench.q));
+    assert_clean(t.bench.q);
     migration_stop(&t.x);
 }
 
@@ -366,6 +374,7 @@ static void test_five_steps(void)
     report = qrdma_audit_report(&x.m.card);
     g_assert_cmpuint(qrdma_audit_counter(report, "windows"), >, 0);
     qrdma_audit_assert_clean(report);
+    qobject_unref(report);
     migration_stop(&x);
 }
 
@@ -586,7 +595,7 @@ static void test_snapshot(void)
         t.bench.cq_a.consumer = consumer;
     }
     finish_all(&t);
-    qrdma_audit_assert_clean(qrdma_audit_report(t.bench.q));
+    assert_clean(t.bench.q);
     migration_stop(&t.x);
 }
 

@@ -38,7 +38,8 @@ static void state_registers(QrdmaStream *stream, QrdmaRegisters *registers)
     qrdma_stream_enter(stream, "registers");
     qrdma_stream_u32(stream, "status", &registers->status, 0, UINT32_MAX);
     qrdma_stream_check(stream, !(registers->status & ~QRDMA_STATUS_STICKY),
-                       "status", "0x%x has bits that cannot be set", registers->status);
+                       "status", "0x%x has bits that cannot be set",
+                       registers->status);
     qrdma_stream_enum(stream, "error", &registers->error, QRDMA_FATAL_NONE,
                       QRDMA_FATAL_INJECTED);
     qrdma_stream_bool(stream, "enabled", &registers->enabled);

@@ -23,6 +23,7 @@ SUITES = {
     "unit": ("tools", "rdma-core"),
     "fuzz": tuple(dict.fromkeys(target.stage for target in TARGETS.values())),
     "qtest": ("qemu",),
+    "sanitize": ("qemu-sanitize",),
     "vm": ("qemu", "guest"),
     "debug-kernel": ("qemu", "guest-debug"),
     "debug-kernel-whole": ("qemu", "guest-debug"),
@@ -32,6 +33,7 @@ EXPLANATIONS = {
     "unit": "the card's engine, natively and under sanitizers; the scripts",
     "fuzz": "each fuzz target for 30 s, after the inputs of repaired bugs",
     "qtest": "the card in QEMU, without a guest's kernel",
+    "sanitize": "the same, with QEMU and the tests under sanitizers; leaks count",
     "vm": "a Linux guest with the driver: flows, stock programs, loading",
     "debug-kernel": "the flows in short on a kernel that checks itself",
     "debug-kernel-whole": "all of vm on that kernel, which takes long",
@@ -41,6 +43,7 @@ EXPLANATIONS = {
 ON_DEMAND = ("debug-kernel", "debug-kernel-whole")
 # Suites that are asked for together: an option each.
 GROUPS = {
+    "sanitize": ("unit", "sanitize"),
     "debug-kernel": ("debug-kernel-whole",),
 }
 

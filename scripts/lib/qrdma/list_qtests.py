@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Lists the qtest executables for meson.build: NAME FILE a line; nothing before QEMU is built."""
+"""Lists the qtest executables for meson.build: NAME FILE a line; nothing before QEMU is built.
+
+--sanitize: those of the QEMU that is built with sanitizers.
+"""
 
 from __future__ import annotations
+
+import sys
 
 from . import build_qemu, trees
 from .errors import Failure
@@ -9,9 +14,10 @@ from .errors import Failure
 
 def main() -> None:
     of = trees.from_environment()
-    folder = of.qemu_build() / "build"
+    flavour = build_qemu.SANITIZE if "--sanitize" in sys.argv[1:] else build_qemu.PLAIN
+    folder = of.qemu_build(flavour.name) / "build"
     try:
-        names = build_qemu.qtests(of) if (folder / "build.ninja").exists() else []
+        names = build_qemu.qtests(of, flavour) if (folder / "build.ninja").exists() else []
     except Failure:
         # A build folder that was left half-configured: it has none yet.
         names = []

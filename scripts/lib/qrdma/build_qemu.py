@@ -65,6 +65,11 @@ def binary(trees: Trees, flavour: Flavour = PLAIN) -> Path:
     return trees.qemu_build(flavour.name) / "build/qemu-system-x86_64"
 
 
+def fuzzer(trees: Trees) -> Path:
+    """QEMU's own, with the card in it."""
+    return trees.qemu_build(SANITIZE.name) / "build/qemu-fuzz-x86_64"
+
+
 def source(trees: Trees) -> Path:
     """The pristine tree."""
     folder = trees.qemu or fetch.QEMU.folder()

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable
 
-from . import build_fuzz, paths
+from . import build_fuzz, build_qemu, paths, sanitizers
 from .trees import Trees
 
 FUZZ = paths.CARD / "engine/fuzz"
@@ -80,12 +80,27 @@ def _engine(name: str, explanation: str) -> Target:
                   largest_block=64)
 
 
+def _pci() -> Target:
+    """QEMU's generic fuzzer: it maps the card's BARs, makes it bus master, and then does
+    accesses to them and to its configuration space, moves the clock, and fills memory
+    that the card is about to read."""
+    return Target("pci", "the PCI device, by QEMU's generic fuzzer", build_qemu.SANITIZE.name,
+                  lambda of: [str(build_qemu.fuzzer(of)), "--fuzz-target=generic-fuzz"],
+                  environment={
+                      **sanitizers.environment(),
+                      "QEMU_FUZZ_ARGS": "-machine q35 -nodefaults "
+                                        "-device qrdma,diagnostics=on,audit=on",
+                      "QEMU_FUZZ_OBJECTS": "qrdma*",
+                  })
+
+
 TARGETS = {target.name: target for target in (
     _engine("command", "commands, well-formed and not, among doorbells and work"),
     _engine("wqe", "work requests of all queues, doorbells, memory that changes while it is read"),
     _engine("access", "tables and contexts, accesses at every level, changes, the audit"),
     _engine("registers", "registers and doorbells, at every offset and width"),
     _engine("migration", "the state of a card at work: saved, spoilt, loaded"),
+    _pci(),
 )}
 
 

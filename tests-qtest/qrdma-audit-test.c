@@ -436,24 +436,29 @@ static void test_off(void *obj, void *data, QGuestAllocator *alloc)
 
 /* ------------------------------------------------------------------- cases */
 
+/* Of all cases, which are run when they have all been added. */
+static OrderCase order_cases[4 * ARRAY_SIZE(orders)];
+static unsigned num_order_cases;
+
 static void add_order(const Order *order, unsigned from, bool live)
 {
+    OrderCase *which = &order_cases[num_order_cases++];
     bool from_4k = from == LOG_4K;
     g_autofree char *name = g_strdup_printf("order/%s/%s/%s",
                                             from_4k ? "4k-to-2m" : "2m-to-4k",
                                             live ? "live" : "zapped",
                                             order->steps);
-    OrderCase which = {
+    QOSGraphTestOptions options = {
+        .arg = which,
+        .edge.extra_device_opts = AUDIT,
+    };
+
+    *which = (OrderCase) {
         .order = order,
         .from = from,
         .to = from_4k ? LOG_2M : LOG_4K,
         .live = live,
     };
-    QOSGraphTestOptions options = {
-        .arg = g_memdup2(&which, sizeof(which)),
-        .edge.extra_device_opts = AUDIT,
-    };
-
     qos_add_test(name, GROUP, test_order, &options);
 }
 

@@ -64,21 +64,23 @@ static bool has_receive_ring(const struct qrdma_qpc *in)
     return !qrdma_is_zero(&in->receive_ring, sizeof(in->receive_ring));
 }
 
-static enum qrdma_status check_cq(QrdmaEngine *engine, uint32_t number)
+/* Both are there: only then is it asked whether they take CQEs. */
+static enum qrdma_status check_cqs(QrdmaEngine *engine,
+                                   const struct qrdma_qpc *in)
 {
-    QrdmaCq *cq = qrdma_cq_find(engine, number);
+    QrdmaCq *send = qrdma_cq_find(engine, qrdma_le32(in->send_cqn));
+    QrdmaCq *receive = qrdma_cq_find(engine, qrdma_le32(in->receive_cqn));
 
-    if (!cq) {
+    if (!send || !receive) {
         return QRDMA_STATUS_BAD_CQN;
     }
-    return cq->error ? QRDMA_STATUS_BAD_STATE : QRDMA_STATUS_OK;
+    return send->error || receive->error ? QRDMA_STATUS_BAD_STATE
+                                         : QRDMA_STATUS_OK;
 }
 
 static enum qrdma_status check_create(QrdmaEngine *engine, uint32_t number,
                                       const struct qrdma_qpc *in)
 {
-    enum qrdma_status status;
-
     if (number < QRDMA_FIRST_QPN || number >= QRDMA_MAX_QPS) {
         return QRDMA_STATUS_BAD_NUMBER;
     }
@@ -101,11 +103,7 @@ static enum qrdma_status check_create(QrdmaEngine *engine, uint32_t number,
     if (in->type == QRDMA_QP_UMR && has_receive_ring(in)) {
         return QRDMA_STATUS_BAD_RING;
     }
-    status = check_cq(engine, qrdma_le32(in->send_cqn));
-    if (status != QRDMA_STATUS_OK) {
-        return status;
-    }
-    return check_cq(engine, qrdma_le32(in->receive_cqn));
+    return check_cqs(engine, in);
 }
 
 static enum qrdma_status set_up_rings(QrdmaEngine *engine,
@@ -402,6 +400,10 @@ static void state_qp(QrdmaStream *stream, QrdmaEngine *engine, QrdmaQp *qp)
 
     qrdma_stream_enum(stream, "state", &qp->state, QRDMA_QP_RESET,
                       QRDMA_QP_ERROR);
+    qrdma_stream_check(stream, qp->state == QRDMA_QP_RESET ||
+                       qp->state == QRDMA_QP_ERROR ||
+                       (!qp->send.cq->error && !qp->receive.cq->error),
+                       "state", "%d, and its CQ takes no CQEs", qp->state);
     state_queue(stream, engine, "send", is_umr ? &umr_limits : &send_limits,
                 false, &qp->send);
     state_queue(stream, engine, "receive", &receive_limits, true,

@@ -116,12 +116,16 @@ static void state_incoming(QrdmaStream *stream, QrdmaQp *requester,
                            QrdmaIncoming *incoming)
 {
     const QrdmaSendRequest *request = &requester->outgoing.request;
+    const QrdmaWorkQueue *queue = &requester->outgoing.responder->receive;
 
     qrdma_stream_enter(stream, "receive");
     qrdma_stream_bool(stream, "taken", &incoming->has_receive);
     qrdma_stream_check(stream, incoming->has_receive ==
                        qrdma_wqe_is_send(request), "taken",
                        "the message is of another kind");
+    qrdma_stream_check(stream, !incoming->has_receive ||
+                       queue->producer != queue->consumer, "taken",
+                       "the receive queue is empty");
     if (incoming->has_receive) {
         state_receive(stream, &incoming->receive);
         state_cursor(stream, &incoming->cursor, &incoming->receive.segments,

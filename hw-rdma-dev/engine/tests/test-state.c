@@ -16,8 +16,7 @@
 
 /*
  * A card with something of everything: keys at each level, a send and a UMR
- * under way, a suspended QP, a full EQ with an event that waits, faults armed,
- * an open window of the audit.
+ * under way, a suspended QP, faults armed, an open window of the audit.
  */
 typedef struct Rich {
     TestLink *link;
@@ -183,6 +182,29 @@ WRONG(watch_length, g_array_index(watch_of(engine)->window->pieces, AuditPiece,
                                   0).length, UINT64_MAX)
 WRONG(watch_context, watch_of(engine)->now.mkc.length, UINT64_MAX)
 
+/* A stream may name a CQ that is not there beside one that is in error. */
+static void wrong_receive_cq(QrdmaEngine *engine)
+{
+    static QrdmaCq absent = { .number = 4000 };
+
+    qp_a(engine)->send.cq->error = true;
+    qp_a(engine)->receive.cq = &absent;
+}
+
+/* The message has taken a receive WQE, and the queue has none. */
+static void wrong_receive_empty(QrdmaEngine *engine)
+{
+    QrdmaQp *responder = qrdma_qp_find(engine, LINK_QPN_B);
+
+    responder->receive.producer = responder->receive.consumer;
+}
+
+/* Where a CQ takes no CQEs, QPs do not work. */
+static void wrong_cq_error(QrdmaEngine *engine)
+{
+    qp_a(engine)->send.cq->error = true;
+}
+
 typedef struct Wrong {
     const char *name;
     void (*put)(QrdmaEngine *engine);
@@ -209,6 +231,9 @@ static const Wrong wrongs[] = {
     { "qp/type", wrong_qp_type, "card: qp[16]: CREATE_QP would refuse it" },
     { "qp/state", wrong_qp_state, "card: qp[16].state: 6" },
     { "qp/pd", wrong_qp_pd, "card: qp[16]: CREATE_QP would refuse it" },
+    { "qp/receive-cq", wrong_receive_cq,
+      "card: qp[16]: CREATE_QP would refuse it" },
+    { "qp/cq-in-error", wrong_cq_error, "card: qp[16].state: 3" },
     { "qp/producer", wrong_qp_producer, "card: qp[16].send.producer: 1000" },
     { "qp/ring", wrong_qp_ring, "card: qp[16].send.ring.description: " },
     { "qp/path-mtu", wrong_qp_mtu, "card: qp[16].path_mtu: 6" },
@@ -221,6 +246,8 @@ static const Wrong wrongs[] = {
     { "message/offset", wrong_message_offset,
       "card: qp[16].outgoing.offset: 50 bytes before it" },
     { "message/receive", wrong_receive_taken,
+      "card: qp[16].outgoing.receive.taken: " },
+    { "message/receive-queue", wrong_receive_empty,
       "card: qp[16].outgoing.receive.taken: " },
     { "packet/length", wrong_packet_length, "card: qp[16].packet.length: 0" },
     { "packet/granted", wrong_packet_key,

@@ -25,7 +25,6 @@
 #define ABSENT      3
 #define ABSENT_PBLE 1024
 #define VECTORS     4
-#define ROOT_PORT   "-device pcie-root-port,id=rp,addr=05.0,chassis=1,slot=1 "
 #define DEVICE      "-device qrdma,packet-latency=1000,audit=on," QRDMA_TEST_ID
 
 typedef struct Flight Flight;
@@ -51,27 +50,10 @@ struct Flight {
 
 /* --------------------------------------------------------------- machines */
 
-/* Give the bus behind the root port its number and its memory window. */
-static unsigned open_root_port(QRdmaMachine *m)
-{
-    QPCIDevice *port;
-    unsigned bus;
-
-    qpci_secondary_buses_init(m->bus);
-    port = qpci_device_find(m->bus, QPCI_DEVFN(5, 0));
-    g_assert_nonnull(port);
-    qpci_config_writew(port, PCI_MEMORY_BASE, 0xe000);
-    qpci_config_writew(port, PCI_MEMORY_LIMIT, 0xefff);
-    qpci_device_enable(port);
-    bus = qpci_config_readb(port, PCI_SECONDARY_BUS);
-    g_free(port);
-    return bus;
-}
-
 static void find_card(Flight *f)
 {
     if (f->kind->behind_port) {
-        qrdma_machine_card(&f->m, open_root_port(&f->m), 0);
+        qrdma_machine_card(&f->m, qrdma_machine_open_root_port(&f->m), 0);
     } else {
         qrdma_machine_card(&f->m, 0, QRDMA_TEST_SLOT);
     }
@@ -279,7 +261,8 @@ static void end_flr(Flight *f)
 
 static void end_bus(Flight *f)
 {
-    QPCIDevice *port = qpci_device_find(f->m.bus, QPCI_DEVFN(5, 0));
+    QPCIDevice *port =
+        qpci_device_find(f->m.bus, QPCI_DEVFN(QRDMA_ROOT_PORT_SLOT, 0));
 
     qpci_config_writew(port, PCI_BRIDGE_CONTROL, PCI_BRIDGE_CTL_BUS_RESET);
     qpci_config_writew(port, PCI_BRIDGE_CONTROL, 0);
@@ -327,11 +310,11 @@ static const Kind kinds[] = {
       again_nothing },
     { "flr", "-machine q35 " DEVICE ",addr=04.0", false, end_flr,
       again_attach },
-    { "bus", "-machine q35 " ROOT_PORT DEVICE ",bus=rp", true, end_bus,
+    { "bus", "-machine q35 " QRDMA_ROOT_PORT DEVICE ",bus=rp", true, end_bus,
       again_attach },
     { "system", "-machine q35 " DEVICE ",addr=04.0", false, end_system,
       again_find },
-    { "system-port", "-machine q35 " ROOT_PORT DEVICE ",bus=rp", true,
+    { "system-port", "-machine q35 " QRDMA_ROOT_PORT DEVICE ",bus=rp", true,
       end_system, again_find },
     { "unplug", "-machine pc " DEVICE ",addr=04.0", false, end_unplug,
       again_plug },

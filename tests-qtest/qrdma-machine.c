@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 #include "qemu/osdep.h"
+#include "hw/pci/pci_regs.h"
 #include "libqos/malloc-pc.h"
 #include "libqos/pci-pc.h"
 #include "qrdma-machine.h"
@@ -28,6 +29,23 @@ void qrdma_machine_card(QRdmaMachine *m, unsigned bus, unsigned slot)
     m->card.qts = m->qts;
     m->card.alloc = &m->alloc;
     qrdma_attach(&m->card);
+}
+
+unsigned qrdma_machine_open_root_port(QRdmaMachine *m)
+{
+    QPCIDevice *port;
+    unsigned bus;
+
+    qpci_secondary_buses_init(m->bus);
+    port = qpci_device_find(m->bus, QPCI_DEVFN(QRDMA_ROOT_PORT_SLOT, 0));
+    g_assert_nonnull(port);
+    /* All of what the test bus hands out: 0xe0000000 to 0xffffffff. */
+    qpci_config_writew(port, PCI_MEMORY_BASE, 0xe000);
+    qpci_config_writew(port, PCI_MEMORY_LIMIT, 0xefff);
+    qpci_device_enable(port);
+    bus = qpci_config_readb(port, PCI_SECONDARY_BUS);
+    g_free(port);
+    return bus;
 }
 
 void qrdma_machine_stop(QRdmaMachine *m)

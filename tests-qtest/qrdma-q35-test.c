@@ -50,31 +50,13 @@ static void test_root_complex(void)
     qrdma_machine_stop(&m);
 }
 
-#define ROOT_PORT "-device pcie-root-port,id=rp,addr=05.0,chassis=1,slot=1 "
-
-/* Give the bus behind the only root port its number and its memory window. */
-static unsigned open_root_port(QRdmaMachine *m)
-{
-    QPCIDevice *port;
-
-    qpci_secondary_buses_init(m->bus);
-    port = qpci_device_find(m->bus, QPCI_DEVFN(5, 0));
-    g_assert_nonnull(port);
-    /* All of what the test bus hands out: 0xe0000000 to 0xffffffff. */
-    qpci_config_writew(port, PCI_MEMORY_BASE, 0xe000);
-    qpci_config_writew(port, PCI_MEMORY_LIMIT, 0xefff);
-    qpci_device_enable(port);
-    unsigned bus = qpci_config_readb(port, PCI_SECONDARY_BUS);
-    g_free(port);
-    return bus;
-}
-
 static void test_root_port(void)
 {
     QRdmaMachine m;
 
-    qrdma_machine_start(&m, "-machine q35 " ROOT_PORT "-device qrdma,bus=rp");
-    qrdma_machine_card(&m, open_root_port(&m), 0);
+    qrdma_machine_start(&m, "-machine q35 " QRDMA_ROOT_PORT
+                        "-device qrdma,bus=rp");
+    qrdma_machine_card(&m, qrdma_machine_open_root_port(&m), 0);
     assert_works(&m.card);
     qrdma_machine_stop(&m);
 }
@@ -86,11 +68,12 @@ static void test_hot_reset(void)
     QPCIDevice *port;
     unsigned bus;
 
-    qrdma_machine_start(&m, "-machine q35 " ROOT_PORT "-device qrdma,bus=rp");
-    bus = open_root_port(&m);
+    qrdma_machine_start(&m, "-machine q35 " QRDMA_ROOT_PORT
+                        "-device qrdma,bus=rp");
+    bus = qrdma_machine_open_root_port(&m);
     qrdma_machine_card(&m, bus, 0);
     qrdma_start(&m.card);
-    port = qpci_device_find(m.bus, QPCI_DEVFN(5, 0));
+    port = qpci_device_find(m.bus, QPCI_DEVFN(QRDMA_ROOT_PORT_SLOT, 0));
     qpci_config_writew(port, PCI_BRIDGE_CONTROL, PCI_BRIDGE_CTL_BUS_RESET);
     qpci_config_writew(port, PCI_BRIDGE_CONTROL, 0);
     g_free(port);

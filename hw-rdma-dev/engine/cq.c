@@ -326,12 +326,8 @@ static void state_cq(QrdmaStream *stream, QrdmaEngine *engine, QrdmaCq *cq)
     qrdma_state_ring(stream, engine, "ring", &cq_limits, false, &cq->ring);
     qrdma_stream_u32(stream, "doorbell_page", &cq->doorbell_page, 0,
                      QRDMA_DOORBELL_PAGES - 1);
-    qrdma_stream_u32(stream, "producer", &cq->producer, 0, UINT32_MAX);
-    qrdma_stream_u32(stream, "consumer", &cq->consumer, 0, UINT32_MAX);
-    qrdma_stream_check(stream, qrdma_ring_holds(&cq->ring, cq->producer,
-                                                cq->consumer), "consumer",
-                       "%u is not within the ring from producer %u",
-                       cq->consumer, cq->producer);
+    qrdma_state_counters(stream, &cq->ring, &cq->producer, &cq->consumer,
+                         true);
     qrdma_stream_bool(stream, "armed", &cq->armed);
     qrdma_stream_bool(stream, "armed_solicited", &cq->armed_solicited);
     qrdma_stream_bool(stream, "error", &cq->error);

@@ -348,12 +348,8 @@ static void state_eq(QrdmaStream *stream, QrdmaEngine *engine, QrdmaEq *eq)
     qrdma_state_ring(stream, engine, "ring", &eq_limits, false, &eq->ring);
     qrdma_stream_u32(stream, "vector", &eq->vector, 0,
                      QRDMA_MSIX_VECTORS - 1);
-    qrdma_stream_u32(stream, "producer", &eq->producer, 0, UINT32_MAX);
-    qrdma_stream_u32(stream, "consumer", &eq->consumer, 0, UINT32_MAX);
-    qrdma_stream_check(stream, qrdma_ring_holds(&eq->ring, eq->producer,
-                                                eq->consumer), "consumer",
-                       "%u is not within the ring from producer %u",
-                       eq->consumer, eq->producer);
+    qrdma_state_counters(stream, &eq->ring, &eq->producer, &eq->consumer,
+                         true);
     qrdma_stream_bool(stream, "armed", &eq->armed);
     qrdma_stream_bool(stream, "arm_request", &eq->arm_request);
 }

@@ -350,12 +350,8 @@ static void state_queue(QrdmaStream *stream, QrdmaEngine *engine,
 {
     qrdma_stream_enter(stream, name);
     qrdma_state_ring(stream, engine, "ring", limits, optional, &queue->ring);
-    qrdma_stream_u32(stream, "producer", &queue->producer, 0, UINT32_MAX);
-    qrdma_stream_u32(stream, "consumer", &queue->consumer, 0, UINT32_MAX);
-    qrdma_stream_check(stream, qrdma_ring_holds(&queue->ring, queue->producer,
-                                                queue->consumer), "producer",
-                       "%u is not within the ring from consumer %u",
-                       queue->producer, queue->consumer);
+    qrdma_state_counters(stream, &queue->ring, &queue->producer,
+                         &queue->consumer, false);
     qrdma_stream_bool(stream, "doorbell_reported", &queue->doorbell_reported);
     qrdma_stream_leave(stream);
 }

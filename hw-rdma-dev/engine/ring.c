@@ -208,6 +208,21 @@ void qrdma_state_ring(QrdmaStream *stream, QrdmaEngine *engine,
     qrdma_stream_leave(stream);
 }
 
+void qrdma_state_counters(QrdmaStream *stream, const QrdmaRing *ring,
+                          uint32_t *producer, uint32_t *consumer,
+                          bool card_produces)
+{
+    const char *guests = card_produces ? "consumer" : "producer";
+    const char *cards = card_produces ? "producer" : "consumer";
+
+    qrdma_stream_u32(stream, "producer", producer, 0, UINT32_MAX);
+    qrdma_stream_u32(stream, "consumer", consumer, 0, UINT32_MAX);
+    qrdma_stream_check(stream, qrdma_ring_holds(ring, *producer, *consumer),
+                       guests, "%u is not within the ring from %s %u",
+                       card_produces ? *consumer : *producer, cards,
+                       card_produces ? *producer : *consumer);
+}
+
 /* Strides are powers of two up to 512: an entry lies in one page. */
 static uint64_t entry_address(const QrdmaRing *ring, uint32_t counter)
 {

@@ -58,6 +58,14 @@ void qrdma_state_ring(QrdmaStream *stream, QrdmaEngine *engine,
                       const char *name, const QrdmaRingLimits *limits,
                       bool optional, QrdmaRing *ring);
 
+/*
+ * ring.c. Free-running counters of a ring that has been loaded. Where they do
+ * not fit it, the guest's is named: the consumer if the card produces.
+ */
+void qrdma_state_counters(QrdmaStream *stream, const QrdmaRing *ring,
+                          uint32_t *producer, uint32_t *consumer,
+                          bool card_produces);
+
 /* eq.c, cq.c, qp.c: the objects, without work in flight. */
 void qrdma_state_eqs(QrdmaStream *stream, QrdmaEngine *engine);
 void qrdma_state_cqs(QrdmaStream *stream, QrdmaEngine *engine);

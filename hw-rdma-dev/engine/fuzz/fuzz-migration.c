@@ -87,25 +87,11 @@ static bool spoil(FuzzInput *input, QrdmaSaved *saved)
 
 /* ------------------------------------------------------------------ loading */
 
-static void save_all(QrdmaEngine *engine, QrdmaSaved saved[QRDMA_PARTS])
-{
-    char *error = NULL;
-
-    for (unsigned part = 0; part < QRDMA_PARTS; part++) {
-        saved[part] = (QrdmaSaved) { 0 };
-        if (qrdma_engine_has_part(engine, part) &&
-            !qrdma_engine_save(engine, part, &saved[part], &error)) {
-            fuzz_fail(error);
-        }
-    }
-}
-
-static void check_same(QrdmaEngine *engine,
-                       const QrdmaSaved saved[QRDMA_PARTS])
+static void check_same(TestCard *card, const QrdmaSaved saved[QRDMA_PARTS])
 {
     QrdmaSaved again[QRDMA_PARTS];
 
-    save_all(engine, again);
+    card_save(card, again);
     for (unsigned part = 0; part < QRDMA_PARTS; part++) {
         if (again[part].length != saved[part].length ||
             (again[part].bytes && memcmp(again[part].bytes, saved[part].bytes,
@@ -135,7 +121,7 @@ static void load_all(FuzzCard *fuzz, const QrdmaSaved saved[QRDMA_PARTS],
     replace_engine(fuzz);
     if (qrdma_engine_load(fuzz->engine, saved, &error)) {
         if (!spoilt) {
-            check_same(fuzz->engine, saved);
+            check_same(fuzz->card, saved);
         }
         return;
     }
@@ -157,7 +143,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     create_keys(fuzz);
     put_to_work(fuzz);
-    save_all(fuzz->engine, saved);
+    card_save(fuzz->card, saved);
     for (unsigned part = 0; part < QRDMA_PARTS; part++) {
         spoilt |= spoil(&input, &saved[part]);
     }

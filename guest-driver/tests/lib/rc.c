@@ -293,23 +293,20 @@ static struct ibv_qp *create_qp(struct rc_device *device, struct ibv_cq *cq)
 	return qp;
 }
 
-static void modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
-		   const char *state)
+static void must(int ret, const char *state)
 {
-	int ret = ibv_modify_qp(qp, attr, mask);
-
 	if (ret)
 		tap_bail("ibv_modify_qp to %s: %s", state, strerror(ret));
 }
 
-static void to_reset(struct ibv_qp *qp)
+static int to_reset(struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
 
-	modify(qp, &attr, IBV_QP_STATE, "RESET");
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
 }
 
-static void to_init(struct ibv_qp *qp)
+static int to_init(struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
@@ -317,11 +314,11 @@ static void to_init(struct ibv_qp *qp)
 		.qp_access_flags = REGION_ACCESS,
 	};
 
-	modify(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-	       IBV_QP_ACCESS_FLAGS, "INIT");
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+			     IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
-static void to_rtr(struct rc_device *device, struct ibv_qp *qp, uint32_t peer)
+static int to_rtr(struct rc_device *device, struct ibv_qp *qp, uint32_t peer)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
@@ -340,13 +337,13 @@ static void to_rtr(struct rc_device *device, struct ibv_qp *qp, uint32_t peer)
 		},
 	};
 
-	modify(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-	       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-	       IBV_QP_MIN_RNR_TIMER, "RTR");
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV |
+			     IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 }
 
 /* No timeout: an access waits as long as the exporter makes it wait. */
-static void to_rts(struct ibv_qp *qp)
+static int to_rts(struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
@@ -356,19 +353,30 @@ static void to_rts(struct ibv_qp *qp)
 		.max_rd_atomic = 1,
 	};
 
-	modify(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-	       IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
-	       "RTS");
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT |
+			     IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+int rc_connect(struct rc_device *device, struct ibv_qp *qp, uint32_t peer)
+{
+	int ret = to_reset(qp);
+
+	ret = ret ?: to_init(qp);
+	ret = ret ?: to_rtr(device, qp, peer);
+	return ret ?: to_rts(qp);
 }
 
 static void connect_pair(struct rc_pair *pair)
 {
-	to_init(pair->requester);
-	to_init(pair->responder);
-	to_rtr(pair->device, pair->responder, pair->requester->qp_num);
-	to_rtr(pair->device, pair->requester, pair->responder->qp_num);
-	to_rts(pair->responder);
-	to_rts(pair->requester);
+	must(to_init(pair->requester), "INIT");
+	must(to_init(pair->responder), "INIT");
+	must(to_rtr(pair->device, pair->responder, pair->requester->qp_num),
+	     "RTR");
+	must(to_rtr(pair->device, pair->requester, pair->responder->qp_num),
+	     "RTR");
+	must(to_rts(pair->responder), "RTS");
+	must(to_rts(pair->requester), "RTS");
 }
 
 struct rc_pair *rc_pair_create(struct rc_device *device)
@@ -417,8 +425,8 @@ static void drain(struct ibv_cq *cq)
 
 void rc_pair_recover(struct rc_pair *pair)
 {
-	to_reset(pair->requester);
-	to_reset(pair->responder);
+	must(to_reset(pair->requester), "RESET");
+	must(to_reset(pair->responder), "RESET");
 	drain(pair->cq);
 	drain(pair->responder_cq);
 	connect_pair(pair);

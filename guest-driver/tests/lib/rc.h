@@ -49,6 +49,9 @@ uint64_t rc_fatal_events(struct rc_device *device);
 uint64_t rc_wait_fatal(struct rc_device *device);
 uint64_t rc_other_events(struct rc_device *device);
 
+/* A queue pair in any state, to RTS with @peer. 0, or what the verb says. */
+int rc_connect(struct rc_device *device, struct ibv_qp *qp, uint32_t peer);
+
 struct rc_pair {
 	struct rc_device *device;
 	struct ibv_comp_channel *channel;

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "failing.h"
+#include "tap.h"
+
+#define FAULTS		"/sys/kernel/debug/"
+#define WORKERS		64
+#define NAME_SIZE	64
+
+struct worker {
+	char name[NAME_SIZE];
+	int fd;				/* its fail-nth */
+};
+
+static struct worker workers[WORKERS];
+static unsigned int workers_armed;
+
+static bool put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool written;
+
+	if (fd < 0)
+		return false;
+	written = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+	close(fd);
+	return written;
+}
+
+/* Quietly, so that what is on the console is about something else. */
+bool failing_begin(void)
+{
+	put(FAULTS "fail_usercopy/verbose", "0");
+	return put(FAULTS "failslab/ignore-gfp-wait", "N") &&
+	       put(FAULTS "failslab/verbose", "0") &&
+	       put(FAULTS "fail_page_alloc/ignore-gfp-wait", "N") &&
+	       put(FAULTS "fail_page_alloc/verbose", "0") &&
+	       put(FAULTS "fail_page_alloc/min-order", "0") &&
+	       !access("/proc/thread-self/fail-nth", W_OK);
+}
+
+bool failing_error(int error)
+{
+	return error == ENOMEM ||
+	       (error == EFAULT && !access(FAULTS "fail_usercopy", F_OK));
+}
+
+static void write_nth(int fd, unsigned int nth)
+{
+	char text[16];
+	int length = snprintf(text, sizeof(text), "%u", nth);
+
+	tap_need(pwrite(fd, text, length, 0) == length, "fail-nth");
+}
+
+/* 0: the failure came, or none was armed. */
+static unsigned int read_nth(int fd)
+{
+	char text[16] = "";
+
+	tap_need(pread(fd, text, sizeof(text) - 1, 0) > 0, "fail-nth");
+	return strtoul(text, NULL, 10);
+}
+
+/* Of the thread that calls first: one thread at a time has failures. */
+static int own_nth(void)
+{
+	static int fd = -1;
+
+	if (fd < 0)
+		fd = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
+	tap_need(fd >= 0, "/proc/thread-self/fail-nth");
+	return fd;
+}
+
+void failing_arm(unsigned int nth)
+{
+	write_nth(own_nth(), nth);
+}
+
+/*
+ * Reading and writing copy from and to this program, and may be what fails; then the
+ * failure came after the call that it was meant for.
+ */
+bool failing_disarm(void)
+{
+	char text[16] = "";
+	bool came = false;
+
+	if (pread(own_nth(), text, sizeof(text) - 1, 0) > 0)
+		came = strtoul(text, NULL, 10) == 0;
+	if (pwrite(own_nth(), "0", 1, 0) != 1)
+		write_nth(own_nth(), 0);
+	return came;
+}
+
+/* Workers of any queue without a processor, and the thread of the card's interrupt. */
+static bool is_worker(const char *name)
+{
+	return !strncmp(name, "kworker/u", 9) ||
+	       (!strncmp(name, "irq/", 4) && strstr(name, "qrdma"));
+}
+
+static bool read_name(const char *pid, char *name)
+{
+	char path[300];
+	FILE *file;
+	bool have;
+
+	snprintf(path, sizeof(path), "/proc/%s/comm", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	have = fgets(name, NAME_SIZE, file);
+	fclose(file);
+	if (have)
+		name[strcspn(name, "\n")] = '\0';
+	return have;
+}
+
+static void arm_worker(const char *pid, unsigned int nth)
+{
+	struct worker *worker = &workers[workers_armed];
+	char path[300];
+
+	if (workers_armed == WORKERS || !read_name(pid, worker->name) ||
+	    !is_worker(worker->name))
+		return;
+	snprintf(path, sizeof(path), "/proc/%s/fail-nth", pid);
+	worker->fd = open(path, O_RDWR | O_CLOEXEC);
+	/* It may have gone. */
+	if (worker->fd < 0)
+		return;
+	write_nth(worker->fd, nth);
+	workers_armed++;
+}
+
+void failing_arm_workers(unsigned int nth)
+{
+	DIR *folder = opendir("/proc");
+	struct dirent *entry;
+
+	tap_need(folder, "/proc");
+	while ((entry = readdir(folder)))
+		if (strspn(entry->d_name, "0123456789"))
+			arm_worker(entry->d_name, nth);
+	closedir(folder);
+	tap_need(workers_armed, "no worker of the kernel's");
+}
+
+bool failing_disarm_workers(void)
+{
+	bool came = false;
+
+	while (workers_armed) {
+		struct worker *worker = &workers[--workers_armed];
+
+		came |= read_nth(worker->fd) == 0;
+		write_nth(worker->fd, 0);
+		close(worker->fd);
+	}
+	return came;
+}

@@ -15,6 +15,7 @@
 #define BUFFERS		3
 #define SIZE		(1 * MIB)
 #define IOVA		0x7d0000000000ull
+#define PAGES_EACH	(SIZE / PAGE / CHURN_THREADS)
 
 /* Read-locked by who uses the buffer, so that another can take its place. */
 struct buffer {
@@ -34,7 +35,9 @@ struct worker {
 	struct ibv_mr *staging;
 	void *page;
 	pthread_t thread;
+	unsigned int index;
 	unsigned int seed;
+	uint64_t stamps;		/* made so far */
 	struct churn_counts counts;
 };
 
@@ -54,25 +57,51 @@ static struct layout some_layout(struct worker *worker)
 	};
 }
 
+/* Page @page of the buffer. False: refused, and the pair has recovered. */
+static bool move_page(struct worker *worker, const struct ibv_mr *mr,
+		      enum ibv_wr_opcode opcode, uint64_t page)
+{
+	struct rc_access access = {
+		.opcode = opcode,
+		.local = (uintptr_t)worker->page,
+		.lkey = worker->staging->lkey,
+		.remote = IOVA + page * PAGE,
+		.rkey = mr->rkey,
+		.length = PAGE,
+	};
+
+	if (rc_execute(worker->pair, &access) == IBV_WC_SUCCESS) {
+		worker->counts.done++;
+		return true;
+	}
+	worker->counts.failed++;
+	rc_pair_recover(worker->pair);
+	return false;
+}
+
+/*
+ * What was written is what is read, however often the buffer has moved between:
+ * no other thread writes to this one's pages.
+ */
+static void use_page(struct worker *worker, const struct ibv_mr *mr)
+{
+	uint64_t page = choose(worker, PAGES_EACH) * CHURN_THREADS +
+			worker->index;
+	uint64_t seed = ++worker->stamps * CHURN_THREADS + worker->index;
+
+	stamp_pages(worker->page, seed, page, 1);
+	if (!move_page(worker, mr, IBV_WR_RDMA_WRITE, page))
+		return;
+	memset(worker->page, 0, PAGE);
+	if (move_page(worker, mr, IBV_WR_RDMA_READ, page))
+		worker->counts.wrong += stamp_check(worker->page, seed, page, 1,
+						    NULL);
+}
+
 static void use(struct worker *worker, const struct ibv_mr *mr)
 {
-	for (unsigned int i = 0; i < 4; i++) {
-		struct rc_access access = {
-			.opcode = i % 2 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
-			.local = (uintptr_t)worker->page,
-			.lkey = worker->staging->lkey,
-			.remote = IOVA + choose(worker, SIZE / PAGE) * PAGE,
-			.rkey = mr->rkey,
-			.length = PAGE,
-		};
-
-		if (rc_execute(worker->pair, &access) == IBV_WC_SUCCESS) {
-			worker->counts.done++;
-			continue;
-		}
-		worker->counts.failed++;
-		rc_pair_recover(worker->pair);
-	}
+	for (unsigned int i = 0; i < 2; i++)
+		use_page(worker, mr);
 }
 
 static void register_and_use(struct worker *worker, struct buffer *buffer)
@@ -157,10 +186,11 @@ static void *work(void *argument)
 }
 
 static void worker_begin(struct worker *worker, struct bench *bench,
-			 unsigned int seed)
+			 unsigned int index)
 {
 	worker->bench = bench;
-	worker->seed = seed;
+	worker->index = index;
+	worker->seed = 1000 + index;
 	worker->pair = rc_pair_create(bench->device);
 	worker->page = aligned_alloc(PAGE, PAGE);
 	tap_need(worker->page, "memory");
@@ -180,6 +210,7 @@ static void worker_end(struct worker *worker, struct churn_counts *sum)
 	sum->refused += worker->counts.refused;
 	sum->done += worker->counts.done;
 	sum->failed += worker->counts.failed;
+	sum->wrong += worker->counts.wrong;
 	sum->moved += worker->counts.moved;
 	sum->revoked += worker->counts.revoked;
 	sum->other_errors += worker->counts.other_errors;
@@ -197,7 +228,7 @@ struct churn_counts churn(struct rc_device *device, unsigned int seconds)
 		bench.buffers[i].fd = exporter_create(SIZE, LAYOUT(4K));
 	}
 	for (unsigned int i = 0; i < CHURN_THREADS; i++)
-		worker_begin(&workers[i], &bench, 1000 + i);
+		worker_begin(&workers[i], &bench, i);
 	for (unsigned int i = 0; i < CHURN_THREADS; i++)
 		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
 			tap_bail("no thread");

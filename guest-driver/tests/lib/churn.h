@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Threads that register, use, move, revoke and deregister on the same few buffers
- * at the same time, each as chance has it. Whether an access saw what it should is
- * for the card's audit to say, and for the flows; here all has to end well.
+ * at the same time, each as chance has it. What a thread reads has to be what it
+ * wrote; what an access reached is for the card's audit to say.
  */
 #ifndef CHURN_H
 #define CHURN_H
@@ -16,6 +16,7 @@ struct churn_counts {
 	uint64_t refused;		/* registrations of what was revoked */
 	uint64_t done;			/* accesses that succeeded */
 	uint64_t failed;		/* accesses that did not */
+	uint64_t wrong;			/* reads of something else than was written */
 	uint64_t moved;
 	uint64_t revoked;
 	uint64_t other_errors;		/* that no race explains */

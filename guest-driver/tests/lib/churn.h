@@ -19,8 +19,9 @@ struct churn_counts {
 	uint64_t wrong;			/* reads of something else than was written */
 	uint64_t moved;
 	uint64_t revoked;
+	uint64_t raced;			/* see test-pin-race: refused, and a pin lost */
 	uint64_t other_errors;		/* that no race explains */
-	uint64_t left;			/* buffers with an importer at the end */
+	uint64_t left;			/* buffers with more at the end than such pins */
 };
 
 /* For so many seconds; 0: until the process is killed. */

@@ -64,9 +64,8 @@ TESTS: dict[str, VmTest] = {
     _test("fatal", "/tests/test-fatal"),
     # What the audit finds there, the program has it forget before it ends.
     _test("wrong-order", "/tests/test-wrong-order"),
-    # It fails: a registration that races with a revocation is refused with EINVAL, and
-    # the exporter then still has an importer. On demand until that is repaired.
-    _test("churn", "/tests/test-churn", debug_only=True, short="/tests/test-churn 10"),
+    _test("churn", "/tests/test-churn", short="/tests/test-churn 10"),
+    _test("pin-race", "/tests/test-pin-race"),
     _test("killed", "/tests/test-killed", short="/tests/test-killed 5"),
     # Whatever the driver does with an IOMMU between it and memory.
     _test("iommu-access", "/tests/test-access", machine=machine.IOMMU, debug_only=True),

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Allocations of the kernel's that fail one at a time, by /proc/PID/fail-nth: the
- * n-th that a thread makes from when it is armed. Where the kernel has more kinds of
- * failure built in (copies from and to a program), they are counted with them.
+ * n-th that a thread makes from when it is armed.
  */
 #ifndef FAILING_H
 #define FAILING_H
@@ -24,8 +23,5 @@ bool failing_disarm(void);
 void failing_arm_workers(unsigned int nth);
 /* Whether it came to that in one of them. */
 bool failing_disarm_workers(void);
-
-/* What a system call may say then. */
-bool failing_error(int error);
 
 #endif

@@ -35,6 +35,10 @@ struct trial {
 	const char *name;
 	/* The failures are those of the kernel's workers, not of the caller. */
 	bool workers;
+	/* It gives something back, for which it must not need memory: none may fail. */
+	bool gives_back;
+	/* libibverbs calls the kernel several times, and has an errno of its own. */
+	bool own_errors;
 	void (*begin)(struct bench *bench);
 	void (*prepare)(struct bench *bench);
 	/* The call. 0 or an errno; then it is called again, and nothing fails. */

@@ -107,6 +107,7 @@ def add_base(archive: Archive) -> None:
     archive.file("init", paths.GUEST / "init")
     archive.file("qrdma/functions", paths.GUEST / "functions", 0o644)
     archive.file("qrdma/kernel-checks", paths.GUEST / "kernel-checks")
+    archive.file("qrdma/leaks-of-linux", paths.GUEST / "leaks-of-linux", 0o644)
     archive.file("qrdma/welcome", paths.GUEST / "welcome", 0o644)
     archive.file("etc/profile", paths.GUEST / "profile", 0o644)
     for name in ("passwd", "group", "hosts"):

@@ -12,7 +12,7 @@ PROBLEMS = re.compile(
     r"possible recursive locking|possible circular locking|INFO: task .* blocked|"
     r"possible (irq|deadlock|memory allocation)|inconsistent lock state|suspicious RCU|"
     r"INFO: (lockdep is turned off|trying to register)|ODEBUG: |"
-    r"INFO: rcu|general protection|kmemleak: (\d+ new|(?!Kernel memory leak detector init)\D)|DMAR: \[|DMAR: .*[Ff]ault|"
+    r"INFO: rcu|general protection|kmemleak: (?!Kernel memory leak detector init)\D|DMAR: \[|DMAR: .*[Ff]ault|"
     r"DMA-API: (?!preallocated|debugging enabled|dma_debug_entry pool grown)|scheduling while atomic|sleeping function called|"
     r"refcount_t: |list_(add|del) corruption|Out of memory: Killed|nobody cared|"
     r"bad page|soft lockup|segfault at|invoked oom-killer|left.* leaked")

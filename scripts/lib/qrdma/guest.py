@@ -5,11 +5,14 @@ The programs go in as a shell script in an archive of its own behind the
 initramfs; the kernel unpacks both. Their output comes back over a virtio port
 that QEMU connects to its standard output, framed by lines with a random word.
 After each program the guest waits for a line from the host, which asks the
-card's audit first, so that findings belong to the program that caused them.
+card's audit first, so that findings belong to the program that caused them. A
+program may have the host do something with the machine (host.py), and waits for a
+line as well; a migration puts another QEMU in the place of the one that runs.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import secrets
@@ -21,7 +24,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import audit, build_guest, console, machine, paths
+from . import audit, build_guest, console, host, machine, paths
 from .monitor import Monitor
 from .trees import Trees
 
@@ -31,6 +34,7 @@ WATCHDOG_SECONDS = 300
 # How many times longer all may take on the kernel that checks itself.
 DEBUG_SLOWNESS = 5
 SETUP = "(setup)"
+WISH = re.compile(r"# host: (\S+)$")
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,21 @@ class Observer:
     def waits(self) -> None: ...
 
 
+@dataclass
+class Vm:
+    """A QEMU, and the connection to its monitor."""
+
+    process: subprocess.Popen[bytes]
+    monitor: Monitor
+
+    def end(self) -> None:
+        """Whether it has ended or not."""
+        self.monitor.close()
+        with self.process:
+            if self.process.poll() is None:
+                self.process.kill()
+
+
 class Session:
     """One boot of a machine that runs programs."""
 
@@ -94,44 +113,51 @@ class Session:
         self.qemu_log = paths.logs() / f"vm-{name}-qemu.log"
         self.results = {program.name: Result(program) for program in programs}
         self.setup = Result(Program(SETUP, "load_card", BOOT_SECONDS))
-        self.monitor: Monitor | None = None
+        # The one that runs, and for a moment the one that takes its place.
+        self.vms: list[Vm] = []
+        self.initramfs: Path | None = None
+
+    @property
+    def monitor(self) -> Monitor:
+        """That of the machine that runs."""
+        return self.vms[0].monitor
 
     def run(self) -> list[Result]:
         """Runs the programs; every one has a result, whatever happens to the machine."""
         for log in (self.console_log, self.output_log, self.qemu_log):
             log.unlink(missing_ok=True)
-        initramfs = self._initramfs()
-        self.monitor = Monitor(self.trees)
+        self.initramfs = self._initramfs()
         try:
-            command = [*self._command(initramfs), *self.monitor.arguments()]
-            with self.qemu_log.open("w") as errors:
-                errors.write(f"$ {shlex.join(command)}\n")
-                errors.flush()
-                process = subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE,
-                                           stdout=subprocess.PIPE, stderr=errors,
-                                           pass_fds=[self.monitor.descriptor()])
-            self.monitor.started()
-            trouble = self._follow(process)
+            self.vms.append(self.start())
+            trouble = Reader(self).follow()
         finally:
-            self.monitor.close()
-            initramfs.unlink(missing_ok=True)
-        if trouble is None and process.returncode != 0:
-            trouble = f"QEMU ended with status {process.returncode}"
+            for vm in self.vms:
+                vm.end()
+            self.initramfs.unlink(missing_ok=True)
         self._conclude(trouble)
         return list(self.results.values())
 
-    def _follow(self, process: subprocess.Popen[bytes]) -> str | None:
-        """Until QEMU has ended, by itself or by our hand. None, or what went wrong."""
-        with process:
-            try:
-                return Reader(self, process).follow()
-            finally:
-                if process.poll() is None:
-                    process.kill()
+    def start(self, *more: str) -> Vm:
+        """One more QEMU with the machine, which the caller has to end or hand over."""
+        assert self.initramfs is not None
+        monitor = Monitor(self.trees)
+        command = [*self._command(self.initramfs), *monitor.arguments(), *more]
+        with self.qemu_log.open("a") as errors:
+            errors.write(f"$ {shlex.join(command)}\n")
+            errors.flush()
+            process = subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE,
+                                       stdout=subprocess.PIPE, stderr=errors,
+                                       pass_fds=[monitor.descriptor()])
+        monitor.started()
+        return Vm(process, monitor)
+
+    def switch_over(self, target: Vm) -> None:
+        """The machine has gone to another QEMU. What the old one has said comes first."""
+        self.monitor.execute("quit", {})
+        self.vms.append(target)
 
     def ask_audit(self, result: Result) -> None:
         """Gives the result what the card's audit saw since the last time."""
-        assert self.monitor is not None
         try:
             result.audit = audit.ask(self.monitor)
         except audit.AuditError as error:
@@ -183,10 +209,13 @@ class Session:
         return whole
 
     def _command(self, initramfs: Path) -> list[str]:
+        # A comma ends an argument for QEMU; two are one.
+        path = str(self.console_log).replace(",", ",,")
         # A machine does not outlive the program that watches it.
         return ["setpriv", "--pdeathsig", "KILL", "--",
                 *machine.qemu_command(self.machine, self.trees, initramfs),
-                "-serial", f"file:{self.console_log}",
+                "-chardev", f"file,id=console,path={path},append=on",
+                "-serial", "chardev:console",
                 "-chardev", "stdio,id=output,signal=off",
                 "-device", "virtio-serial-pci",
                 "-device", "virtserialport,chardev=output,name=qrdma.output"]
@@ -213,23 +242,36 @@ class Session:
 class Reader:
     """Follows a session's output and its deadlines."""
 
-    def __init__(self, session: Session, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, session: Session) -> None:
         self.session = session
-        self.process = process
         self.mark = re.compile(rf"{session.word} (begin|end) (\S+)(?: (\d+))?$")
         self.current: Result | None = None
         self.began = time.monotonic()
         self.deadline = self.began + BOOT_SECONDS * session.slowness
         self.what = "boot"
+        # The line that has no end yet; it may come from another QEMU.
+        self.pending = b""
 
     def follow(self) -> str | None:
-        """Reads until QEMU ends. None, or what went wrong."""
-        assert self.process.stdout is not None
-        descriptor = self.process.stdout.fileno()
+        """Reads until QEMU ends, and all that took its place. None, or what went wrong."""
+        with self.session.output_log.open("wb", buffering=0) as log:
+            while True:
+                trouble = self._follow_one(log)
+                vm = self.session.vms[0]
+                if trouble is None and vm.process.returncode != 0:
+                    trouble = f"QEMU ended with status {vm.process.returncode}"
+                if trouble is not None or len(self.session.vms) == 1:
+                    return trouble or self._ended()
+                self.session.vms.pop(0).end()
+                self._tell("done")
+
+    def _follow_one(self, log: io.FileIO) -> str | None:
+        """Until the QEMU that runs has ended. None, or what went wrong."""
+        process = self.session.vms[0].process
+        assert process.stdout is not None
+        descriptor = process.stdout.fileno()
         os.set_blocking(descriptor, False)
-        pending = b""
-        with selectors.DefaultSelector() as selector, \
-                self.session.output_log.open("wb", buffering=0) as log:
+        with selectors.DefaultSelector() as selector:
             selector.register(descriptor, selectors.EVENT_READ)
             while True:
                 left = self.deadline - time.monotonic()
@@ -240,10 +282,10 @@ class Reader:
                     continue
                 data = os.read(descriptor, 1 << 16)
                 if not data:
-                    self.process.wait(POWER_OFF_SECONDS * self.session.slowness)
-                    return self._ended()
+                    process.wait(POWER_OFF_SECONDS * self.session.slowness)
+                    return None
                 log.write(data)
-                *lines, pending = (pending + data).split(b"\n")
+                *lines, self.pending = (self.pending + data).split(b"\n")
                 for line in lines:
                     self._line(line.decode(errors="replace").rstrip("\r"))
 
@@ -264,6 +306,7 @@ class Reader:
             if self.current is not None and line:
                 self.current.output.append(line)
                 self.session.observer.prints(self.current.program.name, line)
+                self._wish(line)
             return
         if mark[1] == "begin":
             self._begin(mark[2])
@@ -284,17 +327,28 @@ class Reader:
         # What loading the driver came to is asked with the first program.
         if result is not self.session.setup:
             self.session.ask_audit(result)
-        self._let_go_on()
+        self._tell("go on")
         self.session.observer.ends(result)
         self.current = None
         self.what = "power-off"
         self.began = time.monotonic()
         self.deadline = self.began + POWER_OFF_SECONDS * self.session.slowness
 
-    def _let_go_on(self) -> None:
-        """The guest waits for a line before it goes on."""
-        assert self.process.stdin is not None
+    def _wish(self, line: str) -> None:
+        """Does what the program asks of its host, and tells it."""
+        wish = WISH.match(line)
+        if wish is None:
+            return
+        answer = host.answer(self.session, wish[1])
+        # After a migration the new machine is told, once the old one has ended.
+        if len(self.session.vms) == 1:
+            self._tell(answer)
+
+    def _tell(self, line: str) -> None:
+        """A line for the guest, which waits for one."""
+        process = self.session.vms[0].process
+        assert process.stdin is not None
         try:
-            self.process.stdin.write(b"\n")
+            process.stdin.write(line.encode() + b"\n")
         except BrokenPipeError:
             pass  # QEMU has ended, which is seen at once.

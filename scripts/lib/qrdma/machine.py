@@ -11,6 +11,7 @@ from . import build_guest, build_kernel, build_qemu
 from .trees import Trees
 
 EXPORTER_BAR_SIZE = "64M"
+CARD_PORT = "port-card"
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,9 @@ class Machine:
     memory: str = "6G"
     processors: int = 2
     iommu: bool = False
+    # The guest's kernel knows the hot plug of PCI Express, not that of ACPI, which is
+    # what QEMU offers by itself.
+    hotplug: bool = False
     # The identifier is how the monitor finds the card.
     card: str = "qrdma,id=card,diagnostics=on,audit=on"
     # The page-size flow wants 1 GiB that is contiguous and aligned to its size,
@@ -46,8 +50,10 @@ class Machine:
         else:
             result += ["-machine", machine]
         result += accelerator(self.iommu)
-        result += ["-device", "pcie-root-port,id=port-card,chassis=1",
-                   "-device", f"{self.card},bus=port-card"]
+        if self.hotplug:
+            result += ["-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off"]
+        result += ["-device", f"pcie-root-port,id={CARD_PORT},chassis=1",
+                   "-device", f"{self.card},bus={CARD_PORT}"]
         if self.iommu:
             result += ["-object",
                        f"memory-backend-ram,id=exporter-bar,size={EXPORTER_BAR_SIZE}",
@@ -69,6 +75,8 @@ class Machine:
 PLAIN = Machine("plain")
 # Behind an IOMMU, next to a device whose memory vfio-pci exports.
 IOMMU = Machine("iommu", iommu=True)
+# The card can be taken out and put in again.
+HOTPLUG = Machine("hotplug", hotplug=True)
 
 
 def have_kvm() -> bool:

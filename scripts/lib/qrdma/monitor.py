@@ -50,10 +50,16 @@ class Monitor:
 
     def get(self, path: str, name: str) -> Any:
         """The value of a QOM property; MonitorError if there is none."""
-        return self._execute("qom-get", {"path": path, "property": name})
+        return self.execute("qom-get", {"path": path, "property": name})
 
     def set(self, path: str, name: str, value: object) -> None:
-        self._execute("qom-set", {"path": path, "property": name, "value": value})
+        self.execute("qom-set", {"path": path, "property": name, "value": value})
+
+    def execute(self, command: str, arguments: dict[str, object]) -> Any:
+        """What QEMU answers to a command; MonitorError if that is an error."""
+        if self._client is None:
+            self._connect()
+        return self._run(self._client.execute(command, arguments))
 
     def close(self) -> None:
         """May be called at any time, and more than once."""
@@ -66,11 +72,6 @@ class Monitor:
         self._runner.close()
         self._ours.close()
         self._theirs.close()
-
-    def _execute(self, command: str, arguments: dict[str, object]) -> Any:
-        if self._client is None:
-            self._connect()
-        return self._run(self._client.execute(command, arguments))
 
     def _connect(self) -> None:
         self._qmp = client_package(self._trees)

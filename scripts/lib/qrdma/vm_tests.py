@@ -67,6 +67,8 @@ TESTS: dict[str, VmTest] = {
     _test("churn", "/tests/test-churn", short="/tests/test-churn 10"),
     _test("pin-race", "/tests/test-pin-race"),
     _test("killed", "/tests/test-killed", short="/tests/test-killed 5"),
+    # The host moves the machine, takes the card out and puts another in.
+    _test("migration", "/tests/test-migration"),
     # Whatever the driver does with an IOMMU between it and memory.
     _test("iommu-access", "/tests/test-access", machine=machine.IOMMU, debug_only=True),
     _test("iommu-verbs", "/tests/test-verbs", machine=machine.IOMMU, debug_only=True),

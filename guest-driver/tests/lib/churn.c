@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "churn.h"
@@ -262,4 +265,29 @@ struct churn_counts churn(struct rc_device *device, unsigned int seconds)
 		pthread_rwlock_destroy(&bench.buffers[i].lock);
 	}
 	return sum;
+}
+
+pid_t churn_process(void)
+{
+	pid_t child = fork();
+	int null;
+
+	tap_need(child >= 0, "fork");
+	if (child)
+		return child;
+	/* What it says when its device goes is nobody's business. */
+	null = open("/dev/null", O_WRONLY);
+	dup2(null, STDOUT_FILENO);
+	dup2(null, STDERR_FILENO);
+	execl("/tests/test-churn", "test-churn", "--endless", NULL);
+	_exit(127);
+}
+
+int churn_process_end(pid_t child)
+{
+	int status = 0;
+
+	kill(child, SIGKILL);
+	tap_need(waitpid(child, &status, 0) == child, "waitpid");
+	return status;
 }

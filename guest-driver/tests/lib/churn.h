@@ -7,6 +7,8 @@
 #ifndef CHURN_H
 #define CHURN_H
 
+#include <sys/types.h>
+
 #include "rc.h"
 
 #define CHURN_THREADS	4
@@ -26,5 +28,10 @@ struct churn_counts {
 
 /* For so many seconds; 0: until the process is killed. */
 struct churn_counts churn(struct rc_device *device, unsigned int seconds);
+
+/* A process that does so without end. */
+pid_t churn_process(void);
+/* Kills it if it is still there: how it ended, as waitpid() says. */
+int churn_process_end(pid_t child);
 
 #endif

@@ -69,6 +69,7 @@ TESTS: dict[str, VmTest] = {
     _test("killed", "/tests/test-killed", short="/tests/test-killed 5"),
     # The host moves the machine, takes the card out and puts another in.
     _test("migration", "/tests/test-migration"),
+    _test("taken-away", "/tests/test-taken-away", machine=machine.HOTPLUG),
     # Whatever the driver does with an IOMMU between it and memory.
     _test("iommu-access", "/tests/test-access", machine=machine.IOMMU, debug_only=True),
     _test("iommu-verbs", "/tests/test-verbs", machine=machine.IOMMU, debug_only=True),

@@ -22,9 +22,6 @@ class Machine:
     memory: str = "6G"
     processors: int = 2
     iommu: bool = False
-    # The guest's kernel knows the hot plug of PCI Express, not that of ACPI, which is
-    # what QEMU offers by itself.
-    hotplug: bool = False
     # The identifier is how the monitor finds the card.
     card: str = "qrdma,id=card,diagnostics=on,audit=on"
     # The page-size flow wants 1 GiB that is contiguous and aligned to its size,
@@ -50,9 +47,9 @@ class Machine:
         else:
             result += ["-machine", machine]
         result += accelerator(self.iommu)
-        if self.hotplug:
-            result += ["-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off"]
-        result += ["-device", f"pcie-root-port,id={CARD_PORT},chassis=1",
+        # The guest's kernel knows PCI Express's hot plug, not ACPI's.
+        result += ["-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
+                   "-device", f"pcie-root-port,id={CARD_PORT},chassis=1",
                    "-device", f"{self.card},bus={CARD_PORT}"]
         if self.iommu:
             result += ["-object",
@@ -75,8 +72,6 @@ class Machine:
 PLAIN = Machine("plain")
 # Behind an IOMMU, next to a device whose memory vfio-pci exports.
 IOMMU = Machine("iommu", iommu=True)
-# The card can be taken out and put in again.
-HOTPLUG = Machine("hotplug", hotplug=True)
 
 
 def have_kvm() -> bool:

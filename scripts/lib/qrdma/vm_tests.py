@@ -56,7 +56,8 @@ TESTS: dict[str, VmTest] = {
     _test("threads", "/tests/test-threads"),
     _test("isolation", "/tests/test-isolation"),
     _test("rings", "/tests/test-rings"),
-    _test("allocation-failures", "/tests/test-allocation-failures"),
+    _test("allocation-failures", "/tests/test-allocation-failures",
+          short="/tests/test-allocation-failures pinned move page-fault pinned-revoke"),
     # The card says it has done what it has not: stale bytes, keys taken again.
     _test("faults-commands", "/tests/test-faults-commands", makes_findings=True),
     _test("faults-updates", "/tests/test-faults-updates", makes_findings=True),
@@ -69,7 +70,7 @@ TESTS: dict[str, VmTest] = {
     _test("killed", "/tests/test-killed", short="/tests/test-killed 5"),
     # The host moves the machine, takes the card out and puts another in.
     _test("migration", "/tests/test-migration"),
-    _test("taken-away", "/tests/test-taken-away", machine=machine.HOTPLUG),
+    _test("taken-away", "/tests/test-taken-away", short="/tests/test-taken-away"),
     # Whatever the driver does with an IOMMU between it and memory.
     _test("iommu-access", "/tests/test-access", machine=machine.IOMMU, debug_only=True),
     _test("iommu-verbs", "/tests/test-verbs", machine=machine.IOMMU, debug_only=True),

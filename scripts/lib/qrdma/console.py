@@ -17,6 +17,11 @@ PROBLEMS = re.compile(
     r"refcount_t: |list_(add|del) corruption|Out of memory: Killed|nobody cared|"
     r"bad page|soft lockup|segfault at|invoked oom-killer|left.* leaked")
 CONTEXT_LINES = 12
+# Reports of the kernel's own errors, which no driver could avoid, up to the end of
+# their traces.
+# udmabuf, 7.3: maps segments for its own device, which has no limit but the default.
+KNOWN = re.compile(r"DMA-API: misc udmabuf: mapping sg segment longer than device claims")
+END_OF_TRACE = "---[ end trace"
 MARK = re.compile(r"qrdma session: (\S+) begins")
 
 
@@ -28,10 +33,14 @@ def problems(console: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     program = ""
     remaining = 0
+    known = False
     for line in console.splitlines():
         mark = MARK.search(line)
         if mark:
             program, remaining = mark[1], 0
+        if known or KNOWN.search(line):
+            known = END_OF_TRACE not in line
+            continue
         if PROBLEMS.search(line):
             remaining = max(remaining, CONTEXT_LINES)
         if remaining > 0:

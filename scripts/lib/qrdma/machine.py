@@ -47,9 +47,7 @@ class Machine:
         else:
             result += ["-machine", machine]
         result += accelerator(self.iommu)
-        # The guest's kernel knows PCI Express's hot plug, not ACPI's.
-        result += ["-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
-                   "-device", f"pcie-root-port,id={CARD_PORT},chassis=1",
+        result += ["-device", f"pcie-root-port,id={CARD_PORT},chassis=1",
                    "-device", f"{self.card},bus={CARD_PORT}"]
         if self.iommu:
             result += ["-object",

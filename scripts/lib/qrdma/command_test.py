@@ -40,7 +40,7 @@ EXPLANATIONS = {
     "lint": "coding styles, sparse, licences",
 }
 # Suites that run only when they are named.
-ON_DEMAND = ("debug-kernel", "debug-kernel-whole")
+ON_DEMAND = ("debug-kernel-whole",)
 # Suites that are asked for together: an option each.
 GROUPS = {
     "sanitize": ("unit", "sanitize"),

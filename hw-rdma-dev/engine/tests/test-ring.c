@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "test-link.h"
+#include "test-pair.h"
 
 #define CQN 9u
 #define QPN 9u
@@ -442,6 +442,82 @@ static void test_pages_are_bounded(void)
     link_free(link);
 }
 
+/* ----------------------------------------------------- counters that wrap */
+
+#define BEFORE_WRAP (0u - LINK_ENTRIES)
+
+/* As if so many entries had come and gone: what is in the ring is of old. */
+static void age_reader(TestLink *link, TestReader *reader, uint32_t *producer,
+                       uint32_t *consumer)
+{
+    size_t size = (size_t)1 << (reader->log_entries + reader->log_stride);
+
+    *producer = *consumer = reader->consumer = BEFORE_WRAP;
+    memset(card_pointer(link->card, reader->ring, size), 0xff, size);
+}
+
+static void age_qp(TestLink *link, TestQp *qp)
+{
+    QrdmaQp *of_card = qrdma_qp_find(link->engine, qp->number);
+
+    of_card->send.producer = of_card->send.consumer = BEFORE_WRAP;
+    of_card->receive.producer = of_card->receive.consumer = BEFORE_WRAP;
+    qp->send_producer = qp->receive_producer = BEFORE_WRAP;
+}
+
+static void age_cq(TestLink *link, TestReader *reader)
+{
+    QrdmaCq *cq = qrdma_cq_find(link->engine, reader->number);
+
+    age_reader(link, reader, &cq->producer, &cq->consumer);
+}
+
+/*
+ * Counters of 32 bits run over in every ring on the way of a message, and a full
+ * ring is full across that.
+ */
+static void test_counters_wrap(Pair *pair, gconstpointer data)
+{
+    TestLink *link = pair->link;
+    TestSend send = pair_message(pair, QRDMA_SEND_OP_SEND, LINK_PAGE);
+    QrdmaEq *eq = qrdma_eq_find(link->engine, link->eq.number);
+
+    age_qp(link, &link->a);
+    age_qp(link, &link->b);
+    age_cq(link, &link->cq_a);
+    age_cq(link, &link->cq_b);
+    age_reader(link, &link->eq, &eq->producer, &eq->consumer);
+    for (unsigned round = 0; round < 3; round++) {
+        uint32_t first = link->a.send_producer;
+
+        link_arm(link, &link->cq_b, QRDMA_DOORBELL_ARM_NEXT);
+        for (unsigned i = 0; i < LINK_ENTRIES; i++) {
+            pair_post_receive(pair, LINK_PAGE);
+            link_post_send(link, &link->a, &send);
+        }
+        fake_host_run(link->host);
+        for (unsigned i = 0; i < LINK_ENTRIES; i++) {
+            struct qrdma_cqe cqe;
+
+            cqe = link_expect(link, &link->cq_a, QRDMA_CQE_OP_SEND,
+                              QRDMA_CQE_SUCCESS);
+            g_assert_cmpuint(qrdma_le32(cqe.wqe_counter), ==, first + i);
+            cqe = link_expect(link, &link->cq_b, QRDMA_CQE_OP_RECV,
+                              QRDMA_CQE_SUCCESS);
+            g_assert_cmpuint(qrdma_le32(cqe.wqe_counter), ==, first + i);
+        }
+        link_expect_event(link, QRDMA_EVENT_COMPLETION,
+                          link->cq_b.number);
+    }
+    g_assert_cmpuint(link->a.send_producer, ==, 2 * LINK_ENTRIES);
+    /* One more than the ring holds, by a counter that has wrapped. */
+    link->a.send_producer += LINK_ENTRIES + 1;
+    link_ring_send(link, &link->a);
+    fake_host_run(link->host);
+    link_expect_event(link, QRDMA_EVENT_QP_ERROR, LINK_QPN_A);
+    link_expect_no_event(link);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -456,5 +532,7 @@ int main(int argc, char **argv)
     g_test_add_func("/ring/paged-rings-work", test_paged_rings_work);
     g_test_add_func("/ring/pages-are-read-once", test_pages_are_read_once);
     g_test_add_func("/ring/pages-are-bounded", test_pages_are_bounded);
+    pair_add("/ring/%s", "counters-wrap", NULL, pair_set_up,
+             test_counters_wrap);
     return g_test_run();
 }

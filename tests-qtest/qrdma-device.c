@@ -341,7 +341,7 @@ void qrdma_attach(QRdma *q)
     qpci_msix_enable(&q->pci);
 }
 
-void qrdma_start(QRdma *q)
+void qrdma_enable(QRdma *q)
 {
     if (!q->command_ring) {
         q->command_ring = qrdma_alloc(q, QRDMA_PAGE);
@@ -352,12 +352,17 @@ void qrdma_start(QRdma *q)
     q->command_log_size = QRDMA_COMMAND_LOG_SIZE_MAX;
     q->command_producer = 0;
 
-    qrdma_write32(q, QRDMA_REG_CONTROL, QRDMA_CONTROL_RESET);
     qrdma_write64(q, QRDMA_REG_COMMAND_RING, q->command_ring);
     qrdma_write32(q, QRDMA_REG_COMMAND_LOG_SIZE, q->command_log_size);
     qrdma_write32(q, QRDMA_REG_COMMAND_VECTOR, 0);
     qrdma_write32(q, QRDMA_REG_CONTROL, QRDMA_CONTROL_ENABLE);
     g_assert_cmphex(qrdma_read32(q, QRDMA_REG_STATUS), ==, QRDMA_CARD_READY);
+}
+
+void qrdma_start(QRdma *q)
+{
+    qrdma_write32(q, QRDMA_REG_CONTROL, QRDMA_CONTROL_RESET);
+    qrdma_enable(q);
 }
 
 static void *qrdma_get_driver(void *object, const char *interface)

@@ -45,6 +45,8 @@ void qrdma_attach(QRdma *q);
 
 /* Reset the card, give it a command ring of one page, and enable it. */
 void qrdma_start(QRdma *q);
+/* The same without the reset: of a card that is as it comes. */
+void qrdma_enable(QRdma *q);
 
 /* --------------------------------------------------- registers, doorbells */
 

@@ -1,10 +1,11 @@
 /*
  * qrdma: everything in flight when the card is reset, or taken out.
  *
- * Sixteen transfers, UMRs that wait for them, a suspended sender, a completion
- * that a fault holds back: at the end of any kind of reset all of it is over.
- * No byte of memory changes afterwards and no interrupt comes, however much
- * time passes; then the card works again.
+ * Sixteen transfers, UMRs that wait for them, a suspended sender, a completion,
+ * an event and a command that faults hold back: at the end of any kind of reset
+ * all of it is over. No byte of memory changes afterwards and no interrupt
+ * comes, however much time passes; the card knows nothing, and works again. The
+ * audit has found nothing.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -21,9 +22,21 @@
 #define TRANSFERS   16
 #define LENGTH      (64 * KiB)
 #define UMRS        8
+#define NOPS        4
+#define IDLE        20      /* number of a queue pair */
 #define REMOTE      2
 #define ABSENT      3
 #define ABSENT_PBLE 1024
+#define HOLD_BACK   "[ { 'target': 'completion', 'action': 'delay', " \
+                    "    'delay': 50000 }, " \
+                    "  { 'target': 'event', 'action': 'delay', " \
+                    "    'delay': 50000 }, " \
+                    "  { 'target': 'command', 'action': 'delay', " \
+                    "    'delay': 500000 } ]"
+/* Hot plug by ACPI on q35: registers, and what its first hot bus is. */
+#define PLUG_BASE   0x0cc0
+#define PLUG_EJECT  (PLUG_BASE + 0x08)
+#define PLUG_SELECT (PLUG_BASE + 0x10)
 #define VECTORS     4
 #define DEVICE      "-device qrdma,packet-latency=1000,audit=on," QRDMA_TEST_ID
 
@@ -42,6 +55,7 @@ struct Flight {
     QRdmaMachine m;
     const Kind *kind;
     QRdmaBench bench;
+    QRdmaQp idle;               /* completes to b's CQ */
     uint64_t source;
     uint64_t target;
     uint64_t messages;          /* of MSI-X, a word a vector */
@@ -91,6 +105,16 @@ static void post_transfers(Flight *f)
     }
 }
 
+/* On a queue that has nothing to wait for. */
+static void post_nops(Flight *f)
+{
+    struct qrdma_send_wqe nop = { .opcode = QRDMA_SEND_OP_NOP };
+
+    for (unsigned i = 0; i < NOPS; i++) {
+        qrdma_post(&f->m.card, &f->idle, nop, NULL, 0);
+    }
+}
+
 /* Each sets the key's right to be read, and waits for the packet in flight. */
 static void post_umrs(Flight *f)
 {
@@ -122,10 +146,23 @@ static void suspend_sender(Flight *f)
     qrdma_settle(&f->m.card);
 }
 
+static void make_idle(Flight *f)
+{
+    QRdma *q = &f->m.card;
+
+    f->idle = f->bench.b;
+    f->idle.number = IDLE;
+    f->idle.send.address = f->idle.receive.address = 0;
+    qrdma_qp_create(q, &f->idle);
+    qrdma_qp_connect(q, &f->idle, f->bench.a.number, 0);
+    f->idle.send_producer = 0;
+}
+
 /* The clock stands in the middle of it, after so many packets. */
 static void flight_start(Flight *f, const Kind *kind, unsigned packets)
 {
     struct qrdma_mkc mkc = qrdma_mkc_all_memory(REMOTE, QRDMA_TEST_PD);
+    struct qrdma_command nop = { .opcode = cpu_to_le16(QRDMA_CMD_NOP) };
     QRdma *q = &f->m.card;
 
     *f = (Flight) { .kind = kind };
@@ -137,12 +174,13 @@ static void flight_start(Flight *f, const Kind *kind, unsigned packets)
     f->target = qrdma_alloc(q, TRANSFERS * LENGTH);
     qrdma_write_pattern(q, f->source, LENGTH, 1);
     suspend_sender(f);
-    qrdma_faults_set(f->m.qts, "[ { 'target': 'completion', 'action': 'delay', "
-                     "'delay': 50000 } ]");
+    make_idle(f);
+    qrdma_faults_set(f->m.qts, HOLD_BACK);
     catch_interrupts(f);
     post_transfers(f);
     qrdma_settle(q);
     post_umrs(f);
+    qrdma_command_post(q, &nop);
     for (unsigned i = 0; i < packets; i++) {
         qtest_clock_step(f->m.qts, 1000);
         qrdma_settle(q);
@@ -157,7 +195,7 @@ typedef struct Range {
     size_t length;
 } Range;
 
-#define RANGES 7
+#define RANGES 8
 
 static Range ring_range(const QRdmaRing *ring)
 {
@@ -174,6 +212,7 @@ static void list_ranges(Flight *f, Range ranges[RANGES])
     ranges[4] = ring_range(&f->bench.async.ring);
     ranges[5] = ring_range(&f->bench.completion.ring);
     ranges[6] = (Range) { f->messages, QRDMA_PAGE };
+    ranges[7] = (Range) { f->m.card.command_ring, QRDMA_PAGE };
 }
 
 static void let_time_pass(Flight *f)
@@ -210,6 +249,36 @@ static void assert_quiet(Flight *f)
         g_assert_cmpmem(after, ranges[i].length, before[i], ranges[i].length);
         g_free(before[i]);
     }
+}
+
+/*
+ * The card is as it comes from the factory, before anybody starts it: its
+ * registers, and, switched on without a reset, its objects.
+ */
+static void assert_forgotten(Flight *f)
+{
+    QRdma *q = &f->m.card;
+
+    g_assert_cmphex(qrdma_read32(q, QRDMA_REG_STATUS), ==, 0);
+    g_assert_cmphex(qrdma_read32(q, QRDMA_REG_ERROR), ==, 0);
+    g_assert_cmphex(qrdma_read64(q, QRDMA_REG_COMMAND_RING), ==, 0);
+    qrdma_enable(q);
+    g_assert_cmpint(qrdma_command(q, QRDMA_CMD_DESTROY_QP, f->bench.a.number,
+                                  NULL, 0, NULL, 0), ==,
+                    QRDMA_STATUS_NO_OBJECT);
+    g_assert_cmpint(qrdma_command(q, QRDMA_CMD_DESTROY_MKEY, REMOTE, NULL, 0,
+                                  NULL, 0), ==, QRDMA_STATUS_NO_OBJECT);
+    g_assert_cmpint(qrdma_command(q, QRDMA_CMD_DESTROY_EQ, QRDMA_ASYNC_EQN,
+                                  NULL, 0, NULL, 0), ==,
+                    QRDMA_STATUS_NO_OBJECT);
+}
+
+static void assert_audit_clean(Flight *f)
+{
+    QDict *report = qrdma_audit_report(&f->m.card);
+
+    qrdma_audit_assert_clean(report);
+    qobject_unref(report);
 }
 
 /* From the start: objects, a transfer, a UMR. */
@@ -280,6 +349,14 @@ static void end_unplug(Flight *f)
     qpci_unplug_acpi_device_test(f->m.qts, "card", QRDMA_TEST_SLOT);
 }
 
+static void end_unplug_port(Flight *f)
+{
+    qtest_qmp_device_del_send(f->m.qts, "card");
+    qtest_outl(f->m.qts, PLUG_SELECT, 0);
+    qtest_outl(f->m.qts, PLUG_EJECT, 1);
+    qtest_qmp_eventwait(f->m.qts, "DEVICE_DELETED");
+}
+
 static void again_nothing(Flight *f)
 {
 }
@@ -301,7 +378,16 @@ static void again_find(Flight *f)
 static void again_plug(Flight *f)
 {
     qtest_qmp_device_add(f->m.qts, "qrdma", "card",
-                         "{ 'addr': '04.0', 'packet-latency': 1000 }");
+                         "{ 'addr': '04.0', 'packet-latency': 1000, "
+                         "'audit': true }");
+    again_find(f);
+}
+
+static void again_plug_port(Flight *f)
+{
+    qtest_qmp_device_add(f->m.qts, "qrdma", "card",
+                         "{ 'bus': 'rp', 'packet-latency': 1000, "
+                         "'audit': true }");
     again_find(f);
 }
 
@@ -318,6 +404,8 @@ static const Kind kinds[] = {
       end_system, again_find },
     { "unplug", "-machine pc " DEVICE ",addr=04.0", false, end_unplug,
       again_plug },
+    { "unplug-port", "-machine q35 " QRDMA_ROOT_PORT DEVICE ",bus=rp", true,
+      end_unplug_port, again_plug_port },
 };
 
 /* Packets that have arrived: none, some, enough for a transfer and UMRs. */
@@ -329,15 +417,21 @@ static void test_kind(const void *data)
         Flight f;
 
         flight_start(&f, data, moments[i]);
+        assert_audit_clean(&f);
         f.kind->end(&f);
         assert_quiet(&f);
         f.kind->again(&f);
+        assert_forgotten(&f);
         assert_works(&f);
+        assert_audit_clean(&f);
         qrdma_machine_stop(&f.m);
     }
 }
 
-/* Stopped, nothing moves; then all of it goes on to its end. */
+/*
+ * Stopped, nothing moves, not even what is asked for meanwhile; then all of it
+ * goes on to its end.
+ */
 static void test_pause(void)
 {
     static const Kind pause = { "pause",
@@ -345,12 +439,15 @@ static void test_pause(void)
     Flight f;
     unsigned done = 0;
     struct qrdma_cqe cqe;
-    QDict *report;
 
     flight_start(&f, &pause, 9);
     qtest_qmp_assert_success(f.m.qts, "{ 'execute': 'stop' }");
+    post_nops(&f);
     assert_quiet(&f);
     qtest_qmp_assert_success(f.m.qts, "{ 'execute': 'cont' }");
+    for (unsigned i = 0; i < NOPS; i++) {
+        qrdma_cq_expect(&f.m.card, &f.bench.cq_b, QRDMA_CQE_SUCCESS);
+    }
     while (done < TRANSFERS) {
         if (qrdma_cq_poll(&f.m.card, &f.bench.cq_a, &cqe)) {
             g_assert_cmpint(cqe.status, ==, QRDMA_CQE_SUCCESS);
@@ -360,12 +457,11 @@ static void test_pause(void)
             qrdma_settle(&f.m.card);
         }
     }
+    g_assert_cmpint(qrdma_command_wait(&f.m.card), ==, QRDMA_STATUS_OK);
     for (unsigned i = 0; i < TRANSFERS; i++) {
         qrdma_assert_pattern(&f.m.card, f.target + i * LENGTH, LENGTH, 1);
     }
-    report = qrdma_audit_report(&f.m.card);
-    qrdma_audit_assert_clean(report);
-    qobject_unref(report);
+    assert_audit_clean(&f);
     qrdma_machine_stop(&f.m);
 }
 

@@ -473,8 +473,8 @@ static void age_cq(TestLink *link, TestReader *reader)
 }
 
 /*
- * Counters of 32 bits run over in every ring on the way of a message, and a full
- * ring is full across that.
+ * Counters of 32 bits run over in every ring on the way of a message, and a
+ * full ring is full across that.
  */
 static void test_counters_wrap(Pair *pair, gconstpointer data)
 {

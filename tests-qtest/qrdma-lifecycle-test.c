@@ -1,16 +1,18 @@
 /*
- * qrdma: lives of objects: made twice, used when gone, destroyed twice or while
- * others refer to them; doorbells of all pages; memory of completion queues
- * that is not there.
+ * qrdma: lives of objects and of GIDs: made twice, used when gone, destroyed
+ * twice or while others refer to them; doorbells of all pages; memory of
+ * completion queues that is not there.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 #include "qemu/module.h"
+#include "qemu/timer.h"
 #include "qrdma-queues.h"
 
-#define GROUP   "qrdma-lifecycle"
+#define GROUP       "qrdma-lifecycle"
+#define UMR_QUEUE   6           /* number of the one among the kinds */
 
 /* ------------------------------------------------------------------ a life */
 
@@ -31,6 +33,9 @@ static const Kind kinds[] = {
       0, sizeof(struct qrdma_cqc), 1u << QRDMA_LOG_MAX_CQS },
     { "QP", QRDMA_CMD_CREATE_QP, QRDMA_CMD_MODIFY_QP, QRDMA_CMD_DESTROY_QP, 5,
       sizeof(struct qrdma_modify_qp), 0, 1u << QRDMA_LOG_MAX_QPS },
+    { "UMR queue", QRDMA_CMD_CREATE_QP, QRDMA_CMD_MODIFY_QP,
+      QRDMA_CMD_DESTROY_QP, UMR_QUEUE, sizeof(struct qrdma_modify_qp), 0,
+      1u << QRDMA_LOG_MAX_QPS },
     { "mkey", QRDMA_CMD_CREATE_MKEY, QRDMA_CMD_INVALIDATE_TRANSLATIONS,
       QRDMA_CMD_DESTROY_MKEY, 5, 0, 0, 1u << QRDMA_LOG_MAX_MKEYS },
 };
@@ -42,7 +47,8 @@ static size_t describe(QRdmaBench *bench, const Kind *kind, void *input)
     struct qrdma_sd sd = { .type = cpu_to_le32(QRDMA_SD_DIRECT) };
     struct qrdma_eqc eqc = { 0 };
     struct qrdma_cqc cqc = { .eqn = cpu_to_le32(1) };
-    struct qrdma_qpc qpc = qrdma_qp_context(&bench->a);
+    struct qrdma_qpc qpc = qrdma_qp_context(kind->number == UMR_QUEUE
+                                            ? &bench->umr : &bench->a);
     struct qrdma_mkc mkc = qrdma_mkc_all_memory(5, QRDMA_TEST_PD);
 
     switch (kind->create) {
@@ -163,7 +169,25 @@ static void test_referred_to(void *obj, void *data, QGuestAllocator *alloc)
     }
 }
 
-/* ---------------------------------------------------------------- doorbells */
+/* -------------------------------------------------------------------- GIDs */
+
+/* A's path, which it may change while its sending has stopped. */
+static enum qrdma_status set_path(QRdmaBench *bench, uint8_t sgid_index)
+{
+    struct qrdma_qpc path = qrdma_qp_query(bench->q, bench->a.number);
+
+    path.state = QRDMA_QP_SQD;
+    path.sgid_index = sgid_index;
+    return qrdma_qp_modify(bench->q, bench->a.number,
+                           QRDMA_QP_MASK_STATE | QRDMA_QP_MASK_PATH, &path);
+}
+
+static void set_gid(QRdmaBench *bench, uint32_t index,
+                    const struct qrdma_gid *gid)
+{
+    qrdma_command_ok(bench->q, QRDMA_CMD_SET_GID, index, gid, sizeof(*gid),
+                     NULL, 0);
+}
 
 static void assert_transfer(QRdmaBench *bench)
 {
@@ -176,6 +200,120 @@ static void assert_transfer(QRdmaBench *bench)
     g_assert_cmpint(qrdma_bench_write(bench, memory, memory + QRDMA_PAGE, key,
                                       QRDMA_PAGE), ==, QRDMA_CQE_SUCCESS);
     qrdma_assert_pattern(q, memory + QRDMA_PAGE, QRDMA_PAGE, 3);
+}
+
+/* No path names an entry before its life, nor after it. */
+static void test_gid_lives(void *obj, void *data, QGuestAllocator *alloc)
+{
+    struct qrdma_gid gid = {
+        .gid = { 0xfe, 0x80, [15] = 9 }, .mac = { 2 }, .type = 1,
+    };
+    struct qrdma_gid none = { 0 };
+    QRdmaBench bench;
+    QRdma *q = obj;
+
+    qrdma_bench_init(&bench, q);
+    qrdma_qp_to(q, &bench.a, QRDMA_QP_SQD);
+    for (unsigned life = 0; life < 2; life++) {
+        struct qrdma_qpc before, after;
+
+        g_assert_cmpint(set_path(&bench, 5), ==, QRDMA_STATUS_BAD_GID);
+        set_gid(&bench, 5, &gid);
+        set_gid(&bench, 5, &gid);
+        g_assert_cmpint(set_path(&bench, 5), ==, QRDMA_STATUS_OK);
+        before = qrdma_qp_query(q, bench.a.number);
+        g_assert_cmpint(before.sgid_index, ==, 5);
+        set_gid(&bench, 5, &none);
+        set_gid(&bench, 5, &none);
+        g_assert_cmpint(set_path(&bench, 5), ==, QRDMA_STATUS_BAD_GID);
+        g_assert_cmpint(set_path(&bench, QRDMA_MAX_GIDS), ==,
+                        QRDMA_STATUS_BAD_GID);
+        after = qrdma_qp_query(q, bench.a.number);
+        g_assert_cmpmem(&after, sizeof(after), &before, sizeof(before));
+    }
+    g_assert_cmpint(set_path(&bench, 0), ==, QRDMA_STATUS_OK);
+    qrdma_qp_to(q, &bench.a, QRDMA_QP_RTS);
+    assert_transfer(&bench);
+}
+
+/*
+ * Deleted while queue pairs refer to it: they reach nobody, as with a GID of
+ * another card. An entry of another index with the same GID is as good.
+ */
+static void test_gid_referred_to(void *obj, void *data, QGuestAllocator *alloc)
+{
+    struct qrdma_send_wqe send = { .opcode = QRDMA_SEND_OP_WRITE };
+    struct qrdma_gid gid = { .type = 1 }, none = { 0 };
+    struct qrdma_qpc of_a;
+    QRdmaBench bench;
+    QRdma *q = obj;
+
+    qrdma_bench_init(&bench, q);
+    of_a = qrdma_qp_query(q, bench.a.number);
+    memcpy(gid.gid, of_a.dgid, sizeof(gid.gid));
+    memcpy(gid.mac, of_a.dmac, sizeof(gid.mac));
+    set_gid(&bench, QRDMA_MAX_GIDS - 1, &gid);
+    set_gid(&bench, 0, &none);
+    assert_transfer(&bench);
+
+    set_gid(&bench, QRDMA_MAX_GIDS - 1, &none);
+    qrdma_post(q, &bench.a, send, NULL, 0);
+    for (unsigned i = 0; i < 10; i++) {
+        qtest_clock_step(q->qts, NANOSECONDS_PER_SECOND);
+        qrdma_settle(q);
+    }
+    qrdma_cq_expect(q, &bench.cq_a, QRDMA_CQE_RETRY_EXCEEDED);
+    g_assert_cmpint(qrdma_qp_query(q, bench.b.number).state, ==, QRDMA_QP_RTS);
+
+    set_gid(&bench, 0, &gid);
+    qrdma_bench_reconnect(&bench);
+    qrdma_command_ok(q, QRDMA_CMD_DESTROY_MKEY, 2, NULL, 0, NULL, 0);
+    assert_transfer(&bench);
+}
+
+/* ---------------------------------------------------------------- doorbells */
+
+#define BENCH_EQS 2
+#define BENCH_CQS 3
+#define BENCH_QPS 3
+
+/* All that a doorbell could move. */
+typedef struct Snapshot {
+    struct qrdma_eqc eqs[BENCH_EQS];
+    struct qrdma_cqc cqs[BENCH_CQS];
+    struct qrdma_qpc qps[BENCH_QPS];
+    struct qrdma_counters counters;
+} Snapshot;
+
+static void query(QRdma *q, enum qrdma_command_opcode opcode, uint32_t number,
+                  void *output, size_t length)
+{
+    qrdma_command_ok(q, opcode, number, NULL, 0, output, length);
+}
+
+/* The number of doorbells ignored, and of commands, is not compared. */
+static uint64_t take_snapshot(QRdmaBench *bench, Snapshot *snapshot)
+{
+    uint64_t ignored;
+
+    for (unsigned i = 0; i < BENCH_EQS; i++) {
+        query(bench->q, QRDMA_CMD_QUERY_EQ, i, &snapshot->eqs[i],
+              sizeof(snapshot->eqs[i]));
+    }
+    for (unsigned i = 0; i < BENCH_CQS; i++) {
+        query(bench->q, QRDMA_CMD_QUERY_CQ, i, &snapshot->cqs[i],
+              sizeof(snapshot->cqs[i]));
+    }
+    for (unsigned i = 0; i < BENCH_QPS; i++) {
+        query(bench->q, QRDMA_CMD_QUERY_QP, bench->a.number + i,
+              &snapshot->qps[i], sizeof(snapshot->qps[i]));
+    }
+    query(bench->q, QRDMA_CMD_READ_COUNTERS, 0, &snapshot->counters,
+          sizeof(snapshot->counters));
+    ignored = le64_to_cpu(snapshot->counters.doorbells_ignored);
+    snapshot->counters.doorbells_ignored = 0;
+    snapshot->counters.commands = 0;
+    return ignored;
 }
 
 static void write_doorbell(QRdma *q, uint64_t offset, unsigned log_size,
@@ -198,9 +336,39 @@ static void write_doorbell(QRdma *q, uint64_t offset, unsigned log_size,
 }
 
 /*
- * Writes to every page but those of the queues, of any width, alignment and
- * value, numbers of queues that are there among them. None is rung, and the
- * last page's last byte is the end of it.
+ * Each of the four doorbells, as it would be for a queue that is there: its
+ * number, any arm, a counter that its ring may hold.
+ */
+static unsigned ring_page(QRdma *q, GRand *random, uint32_t page)
+{
+    for (unsigned form = 0; form < 4; form++) {
+        uint32_t number = g_rand_int_range(random, 0, 16);
+        uint32_t arm = g_rand_int_range(random, 0, 4);
+
+        qrdma_ring_doorbell(q, page, form * 8,
+                            number | arm << QRDMA_DOORBELL_ARM_SHIFT,
+                            g_rand_int_range(random, 0, 3));
+    }
+    return 4;
+}
+
+/* Of any width and alignment, but no doorbell's. */
+static unsigned scribble(QRdma *q, GRand *random, uint32_t page)
+{
+    unsigned log_size = g_rand_int_range(random, 0, 4);
+    uint32_t first = log_size == 3 ? QRDMA_DOORBELL_EQ + 1 : 0;
+    uint32_t offset = g_rand_int_range(random, first,
+                                       QRDMA_PAGE - (1 << log_size) + 1);
+    uint64_t value = (uint64_t)g_rand_int(random) << 32 |
+                     g_rand_int_range(random, 0, 16);
+
+    write_doorbell(q, page * QRDMA_PAGE + offset, log_size, value);
+    return 1;
+}
+
+/*
+ * Doorbells of the wrong pages, on every page, and writes that are none, on
+ * those of the queues, too. Not one is taken, and each is counted.
  */
 static void test_random_doorbells(void *obj, void *data,
                                   QGuestAllocator *alloc)
@@ -208,33 +376,28 @@ static void test_random_doorbells(void *obj, void *data,
     QRdmaBench bench;
     QRdma *q = obj;
     g_autoptr(GRand) random = g_rand_new_with_seed(4);
-    struct qrdma_qpc before, after;
+    Snapshot before, after;
+    uint64_t ignored, rung = 0;
 
     qrdma_bench_init(&bench, q);
-    before = qrdma_qp_query(q, bench.a.number);
-    for (unsigned i = 0; i < 2 * QRDMA_DOORBELL_PAGES; i++) {
-        uint32_t page = i % QRDMA_DOORBELL_PAGES;
-        unsigned log_size = g_rand_int_range(random, 0, 4);
-        uint32_t offset = g_rand_int_range(random, 0,
-                                           QRDMA_PAGE - (1 << log_size) + 1);
-        uint64_t value = (uint64_t)g_rand_int(random) << 32 |
-                         g_rand_int_range(random, 0, 16);
-
-        if (page == 0 || page == bench.a.page || page == bench.b.page) {
-            continue;
+    ignored = take_snapshot(&bench, &before);
+    for (uint32_t page = 0; page < QRDMA_DOORBELL_PAGES; page++) {
+        for (unsigned i = 0; i < 4; i++) {
+            rung += scribble(q, random, page);
         }
-        if (i % 2) {
-            offset = g_rand_int_range(random, 0, 4) * 8;
-            log_size = 3;
+        if (page != 0 && page != bench.a.page && page != bench.b.page) {
+            rung += ring_page(q, random, page);
         }
-        write_doorbell(q, page * QRDMA_PAGE + offset, log_size, value);
     }
     write_doorbell(q, QRDMA_DOORBELL_PAGES * QRDMA_PAGE - 1, 0, 0xff);
+    rung++;
     qrdma_settle(q);
-    after = qrdma_qp_query(q, bench.a.number);
+    g_assert_cmpuint(take_snapshot(&bench, &after), ==, ignored + rung);
     g_assert_cmpmem(&before, sizeof(before), &after, sizeof(after));
     qrdma_eq_expect_none(q, &bench.async);
+    qrdma_eq_expect_none(q, &bench.completion);
     qrdma_cq_expect_none(q, &bench.cq_a);
+    qrdma_cq_expect_none(q, &bench.cq_b);
     assert_transfer(&bench);
 }
 
@@ -296,6 +459,8 @@ static void register_lifecycle_tests(void)
     qos_node_produces("qrdma", GROUP);
     qos_add_test("lives", GROUP, test_lives, NULL);
     qos_add_test("referred-to", GROUP, test_referred_to, NULL);
+    qos_add_test("gid-lives", GROUP, test_gid_lives, NULL);
+    qos_add_test("gid-referred-to", GROUP, test_gid_referred_to, NULL);
     qos_add_test("random-doorbells", GROUP, test_random_doorbells, NULL);
     qos_add_test("cq-memory", GROUP, test_cq_memory, NULL);
     qos_add_test("ring-wraps", GROUP, test_ring_wraps, NULL);

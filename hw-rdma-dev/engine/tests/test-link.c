@@ -401,6 +401,15 @@ void link_arm(TestLink *link, const TestReader *reader, unsigned arm)
                   reader->consumer);
 }
 
+void link_age(TestLink *link, TestReader *reader, uint32_t counter,
+              uint32_t *producer, uint32_t *consumer)
+{
+    size_t size = (size_t)1 << (reader->log_entries + reader->log_stride);
+
+    *producer = *consumer = reader->consumer = counter;
+    memset(card_pointer(link->card, reader->ring, size), 0xff, size);
+}
+
 bool link_poll(TestLink *link, TestReader *cq, struct qrdma_cqe *cqe)
 {
     bool found = take(link, cq, cqe);

@@ -136,6 +136,13 @@ bool link_poll(TestLink *link, TestReader *cq, struct qrdma_cqe *cqe);
 bool link_next_event(TestLink *link, TestReader *eq, struct qrdma_eqe *eqe);
 void link_arm(TestLink *link, const TestReader *reader, unsigned arm);
 
+/*
+ * As if `counter` entries had come and been read, and what is in the ring is of
+ * old: the reader's counter and the card's two.
+ */
+void link_age(TestLink *link, TestReader *reader, uint32_t counter,
+              uint32_t *producer, uint32_t *consumer);
+
 /* There is a completion, and it says this. */
 struct qrdma_cqe link_expect(TestLink *link, TestReader *cq,
                              enum qrdma_cqe_opcode opcode,

@@ -446,16 +446,6 @@ static void test_pages_are_bounded(void)
 
 #define BEFORE_WRAP (0u - LINK_ENTRIES)
 
-/* As if so many entries had come and gone: what is in the ring is of old. */
-static void age_reader(TestLink *link, TestReader *reader, uint32_t *producer,
-                       uint32_t *consumer)
-{
-    size_t size = (size_t)1 << (reader->log_entries + reader->log_stride);
-
-    *producer = *consumer = reader->consumer = BEFORE_WRAP;
-    memset(card_pointer(link->card, reader->ring, size), 0xff, size);
-}
-
 static void age_qp(TestLink *link, TestQp *qp)
 {
     QrdmaQp *of_card = qrdma_qp_find(link->engine, qp->number);
@@ -469,7 +459,7 @@ static void age_cq(TestLink *link, TestReader *reader)
 {
     QrdmaCq *cq = qrdma_cq_find(link->engine, reader->number);
 
-    age_reader(link, reader, &cq->producer, &cq->consumer);
+    link_age(link, reader, BEFORE_WRAP, &cq->producer, &cq->consumer);
 }
 
 /*
@@ -486,7 +476,7 @@ static void test_counters_wrap(Pair *pair, gconstpointer data)
     age_qp(link, &link->b);
     age_cq(link, &link->cq_a);
     age_cq(link, &link->cq_b);
-    age_reader(link, &link->eq, &eq->producer, &eq->consumer);
+    link_age(link, &link->eq, BEFORE_WRAP, &eq->producer, &eq->consumer);
     for (unsigned round = 0; round < 3; round++) {
         uint32_t first = link->a.send_producer;
 

@@ -407,36 +407,95 @@ static void run_sd(QRdmaBench *bench, Place place, uint64_t address)
                                   NULL, 0), ==, QRDMA_STATUS_DMA_ERROR);
 }
 
-/* A table in a segment whose pages are there: accesses, and a UMR. */
-static void run_table(QRdmaBench *bench, Place place, uint64_t address)
+/* PBLEs 0 to 511 are on one page, those that follow on another. */
+static void add_pages(QRdma *q, uint64_t first, uint64_t others)
 {
-    QRdma *q = bench->q;
-    uint64_t memory = qrdma_alloc(q, QRDMA_PAGE);
     uint64_t list = qrdma_alloc(q, QRDMA_PAGE);
     struct qrdma_sd sd = {
         .address = cpu_to_le64(list), .type = cpu_to_le32(QRDMA_SD_PAGED),
     };
-    struct qrdma_mkc mkc = qrdma_mkc_table(5, QRDMA_TEST_PD, 1, 12, 0x1000,
-                                           8 * QRDMA_PAGE, 0, 8);
-    struct qrdma_umr_wqe wqe = { 0 };
-    uint64_t unit[8] = { 0 };
-    struct qrdma_eqe eqe;
-    uint32_t key;
 
-    for (unsigned i = 0; i < QRDMA_PAGE / 8; i++) {
-        qtest_writeq(q->qts, list + i * 8,
-                     address + good_bytes(place));
+    for (unsigned i = 0; i < QRDMA_SD_PAGES; i++) {
+        qtest_writeq(q->qts, list + i * 8, i ? others : first);
     }
     qrdma_command_ok(q, QRDMA_CMD_ADD_SD, 0, &sd, sizeof(sd), NULL, 0);
-    key = qrdma_bench_mkey(bench, 5, &mkc);
+}
+
+/* A key whose table, or root, is at PBLE 0: no access goes through. */
+static uint32_t access_in_vain(QRdmaBench *bench, unsigned level)
+{
+    QRdma *q = bench->q;
+    uint64_t memory = qrdma_alloc(q, QRDMA_PAGE);
+    struct qrdma_mkc mkc = qrdma_mkc_table(5, QRDMA_TEST_PD, level, 12, 0x1000,
+                                           8 * QRDMA_PAGE, 0, 8);
+    uint32_t key = qrdma_bench_mkey(bench, 5, &mkc);
+    struct qrdma_eqe eqe;
+
     g_assert_cmpint(qrdma_bench_write(bench, memory, 0x1000, key, 64), ==,
                     QRDMA_CQE_REMOTE_ACCESS_ERROR);
     eqe = qrdma_eq_expect(q, &bench->async, QRDMA_EVENT_QP_ACCESS_ERROR);
-    g_assert_cmpint(le16_to_cpu(eqe.syndrome), !=, 0);
+    g_assert_cmpint(le16_to_cpu(eqe.syndrome), ==, QRDMA_ACCESS_HMC);
     qrdma_bench_reconnect(bench);
-    wqe.key = cpu_to_le32(key);
-    qrdma_post_umr(q, &bench->umr, wqe, unit, sizeof(unit));
+    return key;
+}
+
+/* It was there when the UMR was checked: only writing fails, too late. */
+static void write_table_in_vain(QRdmaBench *bench, uint32_t key)
+{
+    struct qrdma_umr_wqe wqe = { .key = cpu_to_le32(key) };
+    uint64_t unit[8] = { 0 };
+
+    qrdma_post_umr(bench->q, &bench->umr, wqe, unit, sizeof(unit));
     expect_fatal(bench, QRDMA_FATAL_HMC_DMA);
+}
+
+static void run_table(QRdmaBench *bench, Place place, uint64_t address)
+{
+    uint64_t bad = address + good_bytes(place);
+
+    add_pages(bench->q, bad, bad);
+    write_table_in_vain(bench, access_in_vain(bench, 1));
+}
+
+/* A UMR that cannot read the root is refused: nothing was written yet. */
+static void run_root(QRdmaBench *bench, Place place, uint64_t address)
+{
+    struct qrdma_umr_wqe wqe = { 0 };
+    uint64_t unit[8] = { 0 };
+
+    add_pages(bench->q, address + good_bytes(place),
+              qrdma_alloc(bench->q, QRDMA_PAGE));
+    wqe.key = cpu_to_le32(access_in_vain(bench, 2));
+    g_assert_cmpint(qrdma_bench_umr(bench, wqe, unit, sizeof(unit)), ==,
+                    QRDMA_STATUS_HMC_ERROR);
+    qrdma_bench_restart_umr(bench);
+}
+
+static void run_leaf(QRdmaBench *bench, Place place, uint64_t address)
+{
+    uint64_t root = qrdma_alloc(bench->q, QRDMA_PAGE);
+
+    qtest_writeq(bench->q->qts, root, QRDMA_LEAF_PBLES | QRDMA_ROOT_VALID);
+    add_pages(bench->q, root, address + good_bytes(place));
+    write_table_in_vain(bench, access_in_vain(bench, 2));
+}
+
+/* Pages of a ring. Its number is free afterwards, and its segment. */
+static void run_ring_table(QRdmaBench *bench, Place place, uint64_t address)
+{
+    QRdma *q = bench->q;
+    QRdmaRing ring = { 0, 6, QRDMA_CQE_LOG_SIZE };
+    struct qrdma_cqc cqc = { .eqn = cpu_to_le32(1) };
+    QRdmaCq cq = { 0 };
+
+    add_pages(q, address + good_bytes(place), address + good_bytes(place));
+    cqc.ring = qrdma_ring_describe(&ring);
+    cqc.ring.level = 1;
+    g_assert_cmpint(qrdma_command(q, QRDMA_CMD_CREATE_CQ, CQ_NUMBER, &cqc,
+                                  sizeof(cqc), NULL, 0), ==,
+                    QRDMA_STATUS_HMC_ERROR);
+    qrdma_cq_create(q, &cq, CQ_NUMBER, 6, 1);
+    qrdma_command_ok(q, QRDMA_CMD_REMOVE_SD, 0, NULL, 0, NULL, 0);
 }
 
 /* ------------------------------------------------------------------- table */
@@ -459,6 +518,9 @@ static const Kind kinds[] = {
     { "umr-data", run_umr_data },
     { "segment", run_sd },
     { "table", run_table },
+    { "root", run_root },
+    { "leaf", run_leaf },
+    { "ring-table", run_ring_table },
 };
 
 static void test_kind(void *obj, void *data, QGuestAllocator *alloc)

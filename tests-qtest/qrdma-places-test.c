@@ -349,6 +349,28 @@ static void run_remote(QRdmaBench *bench, Place place, uint64_t address)
     qrdma_bench_reconnect(bench);
 }
 
+static void run_atomic(QRdmaBench *bench, Place place, uint64_t address)
+{
+    QRdma *q = bench->q;
+    uint64_t memory = qrdma_alloc(q, QRDMA_PAGE);
+    uint64_t word = address + good_bytes(place);
+    struct qrdma_mkc mkc = qrdma_mkc_all_memory(REMOTE, QRDMA_TEST_PD);
+    struct qrdma_sge sge = qrdma_sge(memory, sizeof(word), bench->local_key);
+    struct qrdma_send_wqe wqe = {
+        .opcode = QRDMA_SEND_OP_FETCH_ADD,
+        .remote_address = cpu_to_le64(word),
+        .swap_or_add = cpu_to_le64(1),
+    };
+
+    wqe.remote_key = cpu_to_le32(qrdma_bench_mkey(bench, REMOTE, &mkc));
+    qrdma_write_pattern(q, memory, sizeof(word), 1);
+    qrdma_post(q, &bench->a, wqe, &sge, 1);
+    qrdma_cq_expect(q, &bench->cq_a, QRDMA_CQE_REMOTE_ACCESS_ERROR);
+    expect_access_error(bench, word);
+    qrdma_assert_pattern(q, memory, sizeof(word), 1);
+    qrdma_bench_reconnect(bench);
+}
+
 /* --------------------------------------------------- commands and UMR data */
 
 static void run_command_data(QRdmaBench *bench, Place place, uint64_t address)
@@ -390,6 +412,7 @@ static void run_umr_data(QRdmaBench *bench, Place place, uint64_t address)
     wqe.key = cpu_to_le32(qrdma_bench_mkey(bench, 5, &mkc));
     g_assert_cmpint(qrdma_bench_umr(bench, wqe, NULL, 0), ==,
                     QRDMA_STATUS_DMA_ERROR);
+    qrdma_assert_zero(bench->q, qrdma_pble_address(bench->q, 0), 128);
     qrdma_bench_restart_umr(bench);
 }
 
@@ -515,6 +538,7 @@ static const Kind kinds[] = {
     { "receive-ring", run_receive_ring },
     { "local-payload", run_local },
     { "remote-payload", run_remote },
+    { "atomic", run_atomic },
     { "umr-data", run_umr_data },
     { "segment", run_sd },
     { "table", run_table },

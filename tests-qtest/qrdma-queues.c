@@ -455,18 +455,14 @@ static void bench_qp(QRdmaBench *bench, QRdmaQp *qp, uint32_t number,
     qrdma_qp_create(bench->q, qp);
 }
 
-void qrdma_bench_init_with(QRdmaBench *bench, QRdma *q,
-                           unsigned async_log_entries)
+void qrdma_bench_build(QRdmaBench *bench, QRdma *q,
+                       unsigned async_log_entries)
 {
     struct qrdma_mkc local = qrdma_mkc_all_memory(QRDMA_TEST_LOCAL,
                                                   QRDMA_TEST_PD);
 
     memset(bench, 0, sizeof(*bench));
     bench->q = q;
-    /* The machine may be that of an earlier test, and a reset keeps these. */
-    qrdma_write32(q, QRDMA_REG_FAULT_CONTROL, QRDMA_FAULT_CLEAR);
-    qrdma_write32(q, QRDMA_REG_AUDIT_CONTROL, QRDMA_AUDIT_CLEAR);
-    qrdma_start(q);
     qrdma_command_ok(q, QRDMA_CMD_SET_GID, 0, &test_gid, sizeof(test_gid),
                      NULL, 0);
     qrdma_eq_create(q, &bench->async, QRDMA_ASYNC_EQN, async_log_entries, 0);
@@ -481,6 +477,16 @@ void qrdma_bench_init_with(QRdmaBench *bench, QRdma *q,
     qrdma_qp_connect(q, &bench->b, bench->a.number, 7);
     qrdma_qp_connect(q, &bench->umr, 0, 0);
     bench->local_key = qrdma_bench_mkey(bench, QRDMA_TEST_LOCAL, &local);
+}
+
+void qrdma_bench_init_with(QRdmaBench *bench, QRdma *q,
+                           unsigned async_log_entries)
+{
+    /* The machine may be that of an earlier test, and a reset keeps these. */
+    qrdma_write32(q, QRDMA_REG_FAULT_CONTROL, QRDMA_FAULT_CLEAR);
+    qrdma_write32(q, QRDMA_REG_AUDIT_CONTROL, QRDMA_AUDIT_CLEAR);
+    qrdma_start(q);
+    qrdma_bench_build(bench, q, async_log_entries);
 }
 
 void qrdma_bench_init(QRdmaBench *bench, QRdma *q)

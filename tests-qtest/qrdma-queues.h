@@ -141,6 +141,10 @@ typedef struct QRdmaBench {
     uint32_t local_key;
 } QRdmaBench;
 
+/* Build all of it in a card that is enabled; EQ 0 has 2^async_log_entries. */
+void qrdma_bench_build(QRdmaBench *bench, QRdma *q,
+                       unsigned async_log_entries);
+
 /* Start the card and build all of it; EQ 0 has 2^async_log_entries entries. */
 void qrdma_bench_init(QRdmaBench *bench, QRdma *q);
 void qrdma_bench_init_with(QRdmaBench *bench, QRdma *q,

@@ -81,19 +81,6 @@ static uint32_t good_bytes(Place place)
 
 /* ------------------------------------------------------------ what follows */
 
-static void assert_transfer(QRdmaBench *bench)
-{
-    QRdma *q = bench->q;
-    uint64_t memory = qrdma_alloc(q, 2 * QRDMA_PAGE);
-    struct qrdma_mkc mkc = qrdma_mkc_all_memory(AFTERWARDS, QRDMA_TEST_PD);
-    uint32_t key = qrdma_bench_mkey(bench, AFTERWARDS, &mkc);
-
-    qrdma_write_pattern(q, memory, QRDMA_PAGE, 3);
-    g_assert_cmpint(qrdma_bench_write(bench, memory, memory + QRDMA_PAGE, key,
-                                      QRDMA_PAGE), ==, QRDMA_CQE_SUCCESS);
-    qrdma_assert_pattern(q, memory + QRDMA_PAGE, QRDMA_PAGE, 3);
-}
-
 static void expect_queue_error(QRdmaBench *bench, enum qrdma_event type,
                                uint32_t number, enum qrdma_queue_error error)
 {
@@ -558,7 +545,7 @@ static void test_kind(void *obj, void *data, QGuestAllocator *alloc)
         g_test_message("%s: %s", kind->name, place_names[place]);
         qrdma_bench_init(&bench, q);
         kind->run(&bench, place, place_address(q, place));
-        assert_transfer(&bench);
+        qrdma_bench_assert_works(&bench, AFTERWARDS);
     }
 }
 

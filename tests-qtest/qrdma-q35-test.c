@@ -1,6 +1,6 @@
 /*
  * qrdma on q35: what the qgraph machine has no place for. Root ports, hot
- * unplug, power management, the IOMMU, properties.
+ * unplug, power management, properties.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -17,18 +17,9 @@
 static void assert_works(QRdma *q)
 {
     QRdmaBench bench;
-    uint64_t memory;
-    uint32_t key;
-    struct qrdma_mkc mkc = qrdma_mkc_all_memory(2, QRDMA_TEST_PD);
 
     qrdma_bench_init(&bench, q);
-    key = qrdma_bench_mkey(&bench, 2, &mkc);
-    memory = qrdma_alloc(q, 4 * QRDMA_PAGE);
-    qrdma_write_pattern(q, memory, 2 * QRDMA_PAGE, 1);
-    g_assert_cmpint(qrdma_bench_write(&bench, memory, memory + 2 * QRDMA_PAGE,
-                                      key, 2 * QRDMA_PAGE), ==,
-                    QRDMA_CQE_SUCCESS);
-    qrdma_assert_pattern(q, memory + 2 * QRDMA_PAGE, 2 * QRDMA_PAGE, 1);
+    qrdma_bench_assert_works(&bench, 2);
 }
 
 /* ----------------------------------------------------------- where it plugs */
@@ -148,89 +139,6 @@ static void test_power(void)
     qrdma_machine_stop(&m);
 }
 
-/* ------------------------------------------------------------------- IOMMU */
-
-/* Behind an IOMMU that is not switched on, addresses pass as they are. */
-static void test_iommu_off(void)
-{
-    QRdmaMachine m;
-
-    qrdma_machine_start(&m, "-machine q35 -device intel-iommu "
-                        "-device qrdma,addr=04.0");
-    qrdma_machine_card(&m, 0, QRDMA_TEST_SLOT);
-    assert_works(&m.card);
-    qrdma_machine_stop(&m);
-}
-
-/* Registers of the IOMMU, and entries of its legacy tables. */
-#define VTD_BASE            0xfed90000ull
-#define VTD_GCMD            0x18
-#define VTD_GSTS            0x1c
-#define VTD_RTADDR          0x20
-#define VTD_SET_ROOT        (1u << 30)
-#define VTD_ENABLE          (1u << 31)
-
-#define VTD_PRESENT         1ull
-#define VTD_WIDTH_39        1ull
-#define VTD_DOMAIN_1        (1ull << 8)
-#define VTD_READ_WRITE      3ull
-#define VTD_SUPERPAGE       (1ull << 7)
-
-static void iommu_enable(QRdmaMachine *m, uint64_t root)
-{
-    qtest_writeq(m->qts, VTD_BASE + VTD_RTADDR, root);
-    qtest_writel(m->qts, VTD_BASE + VTD_GCMD, VTD_SET_ROOT);
-    qtest_writel(m->qts, VTD_BASE + VTD_GCMD, VTD_ENABLE);
-    g_assert_cmphex(qtest_readl(m->qts, VTD_BASE + VTD_GSTS) & VTD_ENABLE, !=,
-                    0);
-}
-
-/*
- * Given an IOMMU that is on and maps nothing for the card, when a command is
- * posted, then the card cannot read it, and stops. The root table has no entry.
- */
-static void test_iommu_blocks(void)
-{
-    QRdmaMachine m;
-    struct qrdma_command nop = { .opcode = cpu_to_le16(QRDMA_CMD_NOP) };
-
-    qrdma_machine_start(&m, "-machine q35 -device intel-iommu "
-                        "-device qrdma,addr=04.0");
-    qrdma_machine_card(&m, 0, QRDMA_TEST_SLOT);
-    qrdma_start(&m.card);
-    iommu_enable(&m, qrdma_alloc(&m.card, QRDMA_PAGE));
-
-    qrdma_command_post(&m.card, &nop);
-    qrdma_settle(&m.card);
-    g_assert_cmphex(qrdma_read32(&m.card, QRDMA_REG_ERROR), ==,
-                    QRDMA_FATAL_COMMAND_RING_DMA);
-    qrdma_machine_stop(&m);
-}
-
-/* Given an IOMMU that maps the first GiB for the card, traffic goes through. */
-static void test_iommu_maps(void)
-{
-    QRdmaMachine m;
-    uint64_t root, context, table;
-
-    qrdma_machine_start(&m, "-machine q35 -device intel-iommu "
-                        "-device qrdma,addr=04.0");
-    qrdma_machine_card(&m, 0, QRDMA_TEST_SLOT);
-    root = qrdma_alloc(&m.card, QRDMA_PAGE);
-    context = qrdma_alloc(&m.card, QRDMA_PAGE);
-    table = qrdma_alloc(&m.card, QRDMA_PAGE);
-    qtest_writeq(m.qts, root, context | VTD_PRESENT);
-    qtest_writeq(m.qts, context + QPCI_DEVFN(QRDMA_TEST_SLOT, 0) * 16,
-                 table | VTD_PRESENT);
-    qtest_writeq(m.qts, context + QPCI_DEVFN(QRDMA_TEST_SLOT, 0) * 16 + 8,
-                 VTD_WIDTH_39 | VTD_DOMAIN_1);
-    qtest_writeq(m.qts, table, VTD_READ_WRITE | VTD_SUPERPAGE);
-    iommu_enable(&m, root);
-
-    assert_works(&m.card);
-    qrdma_machine_stop(&m);
-}
-
 /* -------------------------------------------------------------- properties */
 
 /* Properties out of range are refused with a message that names them. */
@@ -282,9 +190,6 @@ int main(int argc, char **argv)
     qtest_add_func("qrdma-q35/hot-reset", test_hot_reset);
     qtest_add_func("qrdma-q35/unplug", test_unplug);
     qtest_add_func("qrdma-q35/power", test_power);
-    qtest_add_func("qrdma-q35/iommu-off", test_iommu_off);
-    qtest_add_func("qrdma-q35/iommu-blocks", test_iommu_blocks);
-    qtest_add_func("qrdma-q35/iommu-maps", test_iommu_maps);
     qtest_add_func("qrdma-q35/bad-properties", test_bad_properties);
     return g_test_run();
 }

@@ -576,3 +576,17 @@ enum qrdma_cqe_status qrdma_bench_write(QRdmaBench *bench, uint64_t local,
 {
     return bench_rdma(bench, QRDMA_SEND_OP_WRITE, local, remote, rkey, length);
 }
+
+void qrdma_bench_assert_works(QRdmaBench *bench, uint32_t index)
+{
+    const uint32_t length = 2 * QRDMA_PAGE;
+    QRdma *q = bench->q;
+    uint64_t memory = qrdma_alloc(q, 2 * length);
+    struct qrdma_mkc mkc = qrdma_mkc_all_memory(index, QRDMA_TEST_PD);
+    uint32_t key = qrdma_bench_mkey(bench, index, &mkc);
+
+    qrdma_write_pattern(q, memory, length, 3);
+    g_assert_cmpint(qrdma_bench_write(bench, memory, memory + length, key,
+                                      length), ==, QRDMA_CQE_SUCCESS);
+    qrdma_assert_pattern(q, memory + length, length, 3);
+}

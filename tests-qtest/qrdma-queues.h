@@ -177,4 +177,7 @@ enum qrdma_cqe_status qrdma_bench_write(QRdmaBench *bench, uint64_t local,
                                         uint64_t remote, uint32_t rkey,
                                         uint32_t length);
 
+/* A new mkey of that index, and a write of two pages through it. */
+void qrdma_bench_assert_works(QRdmaBench *bench, uint32_t index);
+
 #endif /* QRDMA_QUEUES_H */

@@ -256,8 +256,8 @@ void qrdma_host_init(QrdmaState *s)
                                   &DEVICE(s)->mem_reentrancy_guard);
     s->work_timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, qrdma_guarded_work, s);
     s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, qrdma_timer_expired, s);
-    s->run_state = qdev_add_vm_change_state_handler(DEVICE(s),
-                                                    qrdma_run_state_changed, s);
+    s->run_state = qemu_add_vm_change_state_handler(qrdma_run_state_changed,
+                                                    s);
 }
 
 void qrdma_host_reset(QrdmaState *s)

@@ -7,6 +7,9 @@
  * and gives up the attachment without the pin, because what is revoked has none. The
  * buffer cannot move any more.
  *
+ * Sooner still, it finds an attachment that ib_core does not know yet: harmless, but
+ * where there is lockdep, to which ib_umem_dmabuf_unmap_pages() wants to show its lock.
+ *
  * The driver is not asked before that is over. So what is tested is that this is all:
  * a lost pin for each EINVAL, no other error, and nothing of the driver's left over.
  */
@@ -17,6 +20,7 @@
 #include <unistd.h>
 
 #include "card.h"
+#include "churn.h"
 #include "resources.h"
 #include "setup.h"
 #include "stamp.h"
@@ -117,6 +121,11 @@ int main(void)
 	const char *name;
 
 	tap_begin();
+	if (kernel_has_lockdep()) {
+		tap_skip("ib_core takes a kernel with lockdep down",
+			 "a buffer moves while it is pinned");
+		return tap_end();
+	}
 	race.device = rc_open();
 	name = ibv_get_device_name(race.device->context->device);
 	before = resources_count(name);

@@ -25,11 +25,13 @@ struct buffer {
 	pthread_rwlock_t lock;
 	int fd;
 	atomic_uint raced;		/* pins that ib_core has forgotten */
+	pthread_rwlock_t attaching;	/* read-locked by who registers, if apart */
 };
 
 struct bench {
 	struct rc_device *device;
 	struct buffer buffers[BUFFERS];
+	bool apart;
 	atomic_bool stop;
 };
 
@@ -108,14 +110,43 @@ static void use(struct worker *worker, const struct ibv_mr *mr)
 		use_page(worker, mr);
 }
 
+/* NULL and errno. */
+static struct ibv_mr *register_one(struct worker *worker, struct buffer *buffer,
+				   bool dynamic)
+{
+	bool apart = worker->bench->apart && !dynamic;
+	struct ibv_mr *mr;
+
+	if (apart)
+		pthread_rwlock_rdlock(&buffer->attaching);
+	errno = 0;
+	mr = register_dmabuf(worker->bench->device, buffer->fd, 0, SIZE, IOVA,
+			     dynamic);
+	if (apart)
+		pthread_rwlock_unlock(&buffer->attaching);
+	return mr;
+}
+
+/* A move or revocation; 0 or an errno. */
+static int change(struct worker *worker, struct buffer *buffer, bool revoke)
+{
+	int error;
+
+	if (worker->bench->apart)
+		pthread_rwlock_wrlock(&buffer->attaching);
+	error = revoke ? exporter_revoke(buffer->fd) :
+			 exporter_move(buffer->fd, some_layout(worker), 0, 0);
+	if (worker->bench->apart)
+		pthread_rwlock_unlock(&buffer->attaching);
+	return error;
+}
+
 static void register_and_use(struct worker *worker, struct buffer *buffer)
 {
 	bool dynamic = choose(worker, 2);
 	struct ibv_mr *mr;
 
-	errno = 0;
-	mr = register_dmabuf(worker->bench->device, buffer->fd, 0, SIZE, IOVA,
-			     dynamic);
+	mr = register_one(worker, buffer, dynamic);
 	if (!mr) {
 		if (errno == ENODEV)
 			worker->counts.refused++;
@@ -134,7 +165,7 @@ static void register_and_use(struct worker *worker, struct buffer *buffer)
 /* A pinned buffer stays, a revoked one has nowhere to go. */
 static void move_buffer(struct worker *worker, struct buffer *buffer)
 {
-	int error = exporter_move(buffer->fd, some_layout(worker), 0, 0);
+	int error = change(worker, buffer, false);
 
 	worker->counts.moved += !error;
 	if (error && error != EBUSY && error != ENODEV &&
@@ -144,7 +175,7 @@ static void move_buffer(struct worker *worker, struct buffer *buffer)
 
 static void take_away(struct worker *worker, struct buffer *buffer)
 {
-	int error = exporter_revoke(buffer->fd);
+	int error = change(worker, buffer, true);
 
 	worker->counts.revoked += !error;
 	if (error && !worker->counts.other_errors++)
@@ -238,14 +269,23 @@ static void worker_end(struct worker *worker, struct churn_counts *sum)
 	sum->left += worker->counts.left;
 }
 
+bool kernel_has_lockdep(void)
+{
+	return !access("/proc/lockdep_stats", F_OK);
+}
+
 struct churn_counts churn(struct rc_device *device, unsigned int seconds)
 {
 	struct worker workers[CHURN_THREADS] = {};
-	struct bench bench = { .device = device };
+	struct bench bench = {
+		.device = device,
+		.apart = kernel_has_lockdep(),
+	};
 	struct churn_counts sum = {};
 
 	for (unsigned int i = 0; i < BUFFERS; i++) {
 		pthread_rwlock_init(&bench.buffers[i].lock, NULL);
+		pthread_rwlock_init(&bench.buffers[i].attaching, NULL);
 		bench.buffers[i].fd = exporter_create(SIZE, LAYOUT(4K));
 	}
 	for (unsigned int i = 0; i < CHURN_THREADS; i++)
@@ -262,6 +302,7 @@ struct churn_counts churn(struct rc_device *device, unsigned int seconds)
 		worker_end(&workers[i], &sum);
 	for (unsigned int i = 0; i < BUFFERS; i++) {
 		finish(&bench.buffers[i], &sum);
+		pthread_rwlock_destroy(&bench.buffers[i].attaching);
 		pthread_rwlock_destroy(&bench.buffers[i].lock);
 	}
 	return sum;

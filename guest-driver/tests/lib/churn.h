@@ -7,6 +7,7 @@
 #ifndef CHURN_H
 #define CHURN_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "rc.h"
@@ -25,6 +26,13 @@ struct churn_counts {
 	uint64_t other_errors;		/* that no race explains */
 	uint64_t left;			/* buffers with more at the end than such pins */
 };
+
+/*
+ * Linux 7.3 with lockdep goes down when a buffer moves, or is revoked, while ib_core
+ * attaches to it: ib_umem_dmabuf_unmap_pages() asks for the attachment's lock before
+ * the attachment is known. Where there is lockdep, these are kept apart.
+ */
+bool kernel_has_lockdep(void);
 
 /* For so many seconds; 0: until the process is killed. */
 struct churn_counts churn(struct rc_device *device, unsigned int seconds);

@@ -43,15 +43,19 @@ class Problems(unittest.TestCase):
                 self.assertTrue(console.problems(f"[    2.0] {line}"))
 
     def test_what_is_known_ends_with_its_trace(self) -> None:
-        known = """[    2.0] DMA-API: misc udmabuf: mapping sg segment longer than device claims to
+        trace = """
 [    2.0] WARNING: kernel/dma/debug.c:1231 at debug_dma_map_sg+0x805/0xdc0
 [    2.0] Call Trace:
 [    2.1] ---[ end trace 0000000000000000 ]---
 """
-        self.assertEqual(console.problems(CLEAN + "\n" + known), {})
-        for other in ("WARNING: CPU: 0", "qrdma 0000:01:00.0: DMA-API: mapping sg segment longer"):
-            with self.subTest(other):
-                self.assertEqual(console.problems(known + other), {"": [other]})
+        for report in ("DMA-API: misc udmabuf: mapping sg segment longer than device claims to",
+                       "DMA-API: exceeded 7 overlapping mappings of cacheline 0x0000000004520000"):
+            known = f"[    2.0] {report}{trace}"
+            self.assertEqual(console.problems(f"{CLEAN}\n{known}"), {})
+            for other in ("WARNING: CPU: 0",
+                          "qrdma 0000:01:00.0: DMA-API: mapping sg segment longer"):
+                with self.subTest(other):
+                    self.assertEqual(console.problems(known + other), {"": [other]})
 
     def test_problem_belongs_to_the_program_that_ran(self) -> None:
         text = CLEAN + "\n[    2.0] WARNING: CPU: 0\n[    2.1] Call Trace:"

@@ -24,6 +24,8 @@
 #define REMOTE          2               /* indices of mkeys */
 #define LISTED          3
 #define LISTED_START    0x10000000ull
+/* The entries of transfer LATER are the first of SD 0's second page. */
+#define LISTED_PBLE     (QRDMA_PAGE / 8 - LATER * LENGTH / QRDMA_PAGE)
 #define AFTERWARDS      4
 
 /* ------------------------------------------------------------------- IOMMU */
@@ -220,12 +222,11 @@ static void make_key(Flight *f)
     /* Its table has a page of its own after the first: see page_table(). */
     qrdma_add_direct_sd(q, 0);
     for (uint32_t i = 0; i < pages; i++) {
-        qrdma_pble_write(q, i + QRDMA_PAGE / 8 - LATER * 16,
+        qrdma_pble_write(q, i + LISTED_PBLE,
                          (f->target + i * QRDMA_PAGE) | QRDMA_PBLE_PRESENT);
     }
     mkc = qrdma_mkc_table(LISTED, QRDMA_TEST_PD, 1, 12, LISTED_START,
-                          TRANSFERS * LENGTH, QRDMA_PAGE / 8 - LATER * 16,
-                          pages);
+                          TRANSFERS * LENGTH, LISTED_PBLE, pages);
     f->key = qrdma_bench_mkey(&f->bench, LISTED, &mkc);
 }
 

@@ -304,13 +304,19 @@ static uint64_t across(Place place, uint64_t address)
     return good_bytes(place) ? address + good_bytes(place) - 64 : address;
 }
 
+static uint32_t remote_key(QRdmaBench *bench)
+{
+    struct qrdma_mkc mkc = qrdma_mkc_all_memory(REMOTE, QRDMA_TEST_PD);
+
+    return qrdma_bench_mkey(bench, REMOTE, &mkc);
+}
+
 static void run_local(QRdmaBench *bench, Place place, uint64_t address)
 {
     QRdma *q = bench->q;
     uint64_t memory = qrdma_alloc(q, 2 * QRDMA_PAGE);
     uint64_t start = across(place, address);
-    struct qrdma_mkc mkc = qrdma_mkc_all_memory(REMOTE, QRDMA_TEST_PD);
-    uint32_t key = qrdma_bench_mkey(bench, REMOTE, &mkc);
+    uint32_t key = remote_key(bench);
 
     g_assert_cmpint(qrdma_bench_write(bench, start, memory, key, 128), ==,
                     QRDMA_CQE_LOCAL_PROTECTION_ERROR);
@@ -323,8 +329,7 @@ static void run_remote(QRdmaBench *bench, Place place, uint64_t address)
     QRdma *q = bench->q;
     uint64_t memory = qrdma_alloc(q, 2 * QRDMA_PAGE);
     uint64_t start = across(place, address);
-    struct qrdma_mkc mkc = qrdma_mkc_all_memory(REMOTE, QRDMA_TEST_PD);
-    uint32_t key = qrdma_bench_mkey(bench, REMOTE, &mkc);
+    uint32_t key = remote_key(bench);
 
     g_assert_cmpint(qrdma_bench_write(bench, memory, start, key, 128), ==,
                     QRDMA_CQE_REMOTE_ACCESS_ERROR);
@@ -341,15 +346,14 @@ static void run_atomic(QRdmaBench *bench, Place place, uint64_t address)
     QRdma *q = bench->q;
     uint64_t memory = qrdma_alloc(q, QRDMA_PAGE);
     uint64_t word = address + good_bytes(place);
-    struct qrdma_mkc mkc = qrdma_mkc_all_memory(REMOTE, QRDMA_TEST_PD);
     struct qrdma_sge sge = qrdma_sge(memory, sizeof(word), bench->local_key);
     struct qrdma_send_wqe wqe = {
         .opcode = QRDMA_SEND_OP_FETCH_ADD,
         .remote_address = cpu_to_le64(word),
+        .remote_key = cpu_to_le32(remote_key(bench)),
         .swap_or_add = cpu_to_le64(1),
     };
 
-    wqe.remote_key = cpu_to_le32(qrdma_bench_mkey(bench, REMOTE, &mkc));
     qrdma_write_pattern(q, memory, sizeof(word), 1);
     qrdma_post(q, &bench->a, wqe, &sge, 1);
     qrdma_cq_expect(q, &bench->cq_a, QRDMA_CQE_REMOTE_ACCESS_ERROR);

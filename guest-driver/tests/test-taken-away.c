@@ -8,7 +8,7 @@
  * All ways, or those that are named.
  */
 #define _GNU_SOURCE
-#include <fcntl.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +18,7 @@
 #include "card.h"
 #include "churn.h"
 #include "host.h"
+#include "memory.h"
 #include "tap.h"
 
 #define RUNNING_MS	3000
@@ -31,12 +32,10 @@ static char address[32];		/* of the card on PCI */
 
 static bool put(const char *path, const char *text)
 {
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool written;
+	bool written = write_text(path, text);
 
-	tap_need(fd >= 0, "%s", path);
-	written = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-	close(fd);
+	if (!written)
+		tap_note("%s: %s", path, strerror(errno));
 	return written;
 }
 
@@ -74,11 +73,6 @@ static bool unbind(void)
 static bool bind(void)
 {
 	return put(DRIVER "bind", address);
-}
-
-static bool reload(void)
-{
-	return card_unload();
 }
 
 /* The device stays with the driver, dead, until it is bound again. */
@@ -124,7 +118,7 @@ static const struct way {
 	bool (*give_back)(void);	/* before the driver is loaded, if it is not */
 } ways[] = {
 	{ "unload", card_unload, NULL },
-	{ "unbind", unbind, reload },
+	{ "unbind", unbind, card_unload },
 	{ "reset", reset, bind_again },
 	{ "remove", remove_device, rescan },
 	{ "unplug", unplug, plug },

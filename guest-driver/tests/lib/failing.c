@@ -9,31 +9,15 @@
 #include <unistd.h>
 
 #include "failing.h"
+#include "memory.h"
 #include "tap.h"
 
 #define FAULTS		"/sys/kernel/debug/"
 #define WORKERS		64
 #define NAME_SIZE	64
 
-struct worker {
-	char name[NAME_SIZE];
-	int fd;				/* its fail-nth */
-};
-
-static struct worker workers[WORKERS];
+static int worker_nths[WORKERS];	/* their fail-nth */
 static unsigned int workers_armed;
-
-static bool put(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool written;
-
-	if (fd < 0)
-		return false;
-	written = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-	close(fd);
-	return written;
-}
 
 /*
  * A copy from or to a program that fails says nothing about allocations, and when it
@@ -43,8 +27,8 @@ static bool put(const char *path, const char *text)
 static bool leave_out_copies(void)
 {
 	return access(FAULTS "fail_usercopy", F_OK) ||
-	       (put(FAULTS "fail_usercopy/stacktrace-depth", "0") &&
-		put(FAULTS "fail_usercopy/require-start", "1"));
+	       (write_text(FAULTS "fail_usercopy/stacktrace-depth", "0") &&
+		write_text(FAULTS "fail_usercopy/require-start", "1"));
 }
 
 /* Where a function of the kernel's begins, and the one after it; false: none such. */
@@ -75,21 +59,21 @@ static bool leave_out_checks(void)
 	char from[NAME_SIZE], to[NAME_SIZE];
 
 	return !find_function("add_dma_entry", from, to) ||
-	       (put(FAULTS "failslab/reject-start", from) &&
-		put(FAULTS "failslab/reject-end", to) &&
-		put(FAULTS "fail_page_alloc/reject-start", from) &&
-		put(FAULTS "fail_page_alloc/reject-end", to));
+	       (write_text(FAULTS "failslab/reject-start", from) &&
+		write_text(FAULTS "failslab/reject-end", to) &&
+		write_text(FAULTS "fail_page_alloc/reject-start", from) &&
+		write_text(FAULTS "fail_page_alloc/reject-end", to));
 }
 
 /* Quietly, so that what is on the console is about something else. */
 bool failing_begin(void)
 {
 	return leave_out_copies() && leave_out_checks() &&
-	       put(FAULTS "failslab/ignore-gfp-wait", "N") &&
-	       put(FAULTS "failslab/verbose", "0") &&
-	       put(FAULTS "fail_page_alloc/ignore-gfp-wait", "N") &&
-	       put(FAULTS "fail_page_alloc/verbose", "0") &&
-	       put(FAULTS "fail_page_alloc/min-order", "0") &&
+	       write_text(FAULTS "failslab/ignore-gfp-wait", "N") &&
+	       write_text(FAULTS "failslab/verbose", "0") &&
+	       write_text(FAULTS "fail_page_alloc/ignore-gfp-wait", "N") &&
+	       write_text(FAULTS "fail_page_alloc/verbose", "0") &&
+	       write_text(FAULTS "fail_page_alloc/min-order", "0") &&
 	       !access("/proc/thread-self/fail-nth", W_OK);
 }
 
@@ -160,19 +144,19 @@ static bool read_name(const char *pid, char *name)
 
 static void arm_worker(const char *pid, unsigned int nth)
 {
-	struct worker *worker = &workers[workers_armed];
-	char path[300];
+	char name[NAME_SIZE], path[300];
+	int fd;
 
-	if (workers_armed == WORKERS || !read_name(pid, worker->name) ||
-	    !is_worker(worker->name))
+	if (workers_armed == WORKERS || !read_name(pid, name) ||
+	    !is_worker(name))
 		return;
 	snprintf(path, sizeof(path), "/proc/%s/fail-nth", pid);
-	worker->fd = open(path, O_RDWR | O_CLOEXEC);
+	fd = open(path, O_RDWR | O_CLOEXEC);
 	/* It may have gone. */
-	if (worker->fd < 0)
+	if (fd < 0)
 		return;
-	write_nth(worker->fd, nth);
-	workers_armed++;
+	write_nth(fd, nth);
+	worker_nths[workers_armed++] = fd;
 }
 
 void failing_arm_workers(unsigned int nth)
@@ -193,11 +177,11 @@ bool failing_disarm_workers(void)
 	bool came = false;
 
 	while (workers_armed) {
-		struct worker *worker = &workers[--workers_armed];
+		int fd = worker_nths[--workers_armed];
 
-		came |= read_nth(worker->fd) == 0;
-		write_nth(worker->fd, 0);
-		close(worker->fd);
+		came |= read_nth(fd) == 0;
+		write_nth(fd, 0);
+		close(fd);
 	}
 	return came;
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -15,20 +16,24 @@
 #define MAP_HUGE_2MB (21 << 26)
 #endif
 
-bool write_number(const char *path, uint64_t value)
+bool write_text(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	char text[32];
-	int length;
 	bool done;
 
 	if (fd < 0)
 		return false;
-	length = snprintf(text, sizeof(text), "%llu",
-			  (unsigned long long)value);
-	done = write(fd, text, length) == length;
+	done = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
 	close(fd);
 	return done;
+}
+
+bool write_number(const char *path, uint64_t value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	return write_text(path, text);
 }
 
 void hugetlb_reserve(uint64_t pages)

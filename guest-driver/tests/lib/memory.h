@@ -23,7 +23,8 @@ bool memory_transparent_huge(struct memory *memory, uint64_t length);
 /* hugetlb pages of 2 MiB; the pool grows for them. @length: whole huge pages. */
 bool memory_hugetlb(struct memory *memory, uint64_t length);
 void memory_free(struct memory *memory);
-/* Writes a number to a file of /proc or /sys. */
+/* To a file of /proc or /sys. False and errno. */
+bool write_text(const char *path, const char *text);
 bool write_number(const char *path, uint64_t value);
 
 /* The pool of 2 MiB hugetlb pages has at least as many, if the kernel can. */

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "memory.h"
 #include "tap.h"
 #include "vfio.h"
 
@@ -107,11 +108,7 @@ static void find_device(struct vfio_bar *bar)
 
 static void put(const char *path, const char *text)
 {
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	tap_need(fd >= 0 && write(fd, text, strlen(text)) ==
-		 (ssize_t)strlen(text), "%s", path);
-	close(fd);
+	tap_need(write_text(path, text), "%s", path);
 }
 
 static void bind_driver(const struct vfio_bar *bar)
